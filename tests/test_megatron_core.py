@@ -1,0 +1,190 @@
+"""The real megatron-core reads what we write: IndexedDataset token by token, GPTDataset sample by sample."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tokpack_core.config import Strategy
+from tokpack_core.megatron.export import PackedWriter, TokenSource
+from tokpack_core.megatron.indexed_dataset import dtype_for, read_index
+from tokpack_core.megatron.indexed_reader import IndexedReader
+from tokpack_core.megatron.shards import ShardWriter
+from tokpack_core.packing.permutation import permuted
+from tokpack_core.packing.plan import PackingPlan
+from tokpack_core.packing.strategies import pack
+from tokpack_core.packing.truncation import packing_figures
+
+SEQUENCE_LENGTH = 32
+EOD = 0
+VOCABULARIES = {"narrow": 32_000, "wide": 150_000}
+STRATEGIES: tuple[Strategy, ...] = ("naive", "concat", "best_fit")
+CASES = [(name, strategy) for name in VOCABULARIES for strategy in STRATEGIES]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    ids: np.ndarray
+    offsets: np.ndarray
+
+
+@dataclass(frozen=True)
+class Export:
+    folder: Path
+    documents: list[list[int]]
+    plan: PackingPlan
+    order: list[int]
+
+    def prefix(self, name: str) -> str:
+        return str(self.folder / name)
+
+    def pack_positions(self, pack: int) -> list[tuple[int, int] | None]:
+        """(document, token number) at each position of a pack, None in the filled tail."""
+        rows = range(self.plan.pack_offsets[pack], self.plan.pack_offsets[pack + 1])
+        positions: list[tuple[int, int] | None] = []
+        for s in rows:
+            first = int(self.plan.start[s])
+            positions += [(int(self.plan.document[s]), t) for t in range(first, first + int(self.plan.length[s]))]
+        return positions + [None] * (SEQUENCE_LENGTH - len(positions))
+
+    def pack_tokens(self, pack: int) -> list[int]:
+        return [EOD if p is None else self.documents[p[0]][p[1]] for p in self.pack_positions(pack)]
+
+
+def random_documents(vocab_size: int) -> list[list[int]]:
+    """Empty, tiny, exactly one pack, and longer than several packs; each non-empty one ends in its only EOD."""
+    rng = np.random.default_rng(vocab_size)
+    sizes = [0, 0, 1, SEQUENCE_LENGTH, 3 * SEQUENCE_LENGTH, 100, *rng.integers(0, 45, 90).tolist(), 0]
+    return [[*rng.integers(1, vocab_size, size - 1).tolist(), EOD] if size else [] for size in sizes]
+
+
+def export(folder: Path, vocab_size: int, strategy: Strategy) -> Export:
+    folder.mkdir(parents=True)
+    documents = random_documents(vocab_size)
+    lengths = np.array([len(tokens) for tokens in documents])
+    ids = np.array([token for tokens in documents for token in tokens], np.int32)
+    dtype = dtype_for(vocab_size)
+    with ShardWriter(folder / "shard", dtype, vocab_size) as shard:
+        shard.append(Encoded(ids, np.concatenate([[0], np.cumsum(lengths)])))
+    plan = pack(lengths, SEQUENCE_LENGTH, strategy)
+    order = permuted(plan.packs, b"test")
+    source = TokenSource(
+        [IndexedReader(folder / "shard").tokens], np.zeros(lengths.size, np.int32), np.cumsum(lengths) - lengths
+    )
+    with PackedWriter(folder / "packed", folder / "packed_docs", dtype, SEQUENCE_LENGTH, EOD) as writer:
+        writer.write_block(plan, order, source)
+    return Export(folder, documents, plan, order.tolist())
+
+
+@pytest.fixture(scope="module")
+def exports(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Export]:
+    root = tmp_path_factory.mktemp("exports")
+    return {(name, s): export(root / name / s, VOCABULARIES[name], s) for name, s in CASES}
+
+
+@pytest.fixture(scope="module")
+def oracle(exports: dict[tuple[str, str], Export], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What megatron-core reads, by dataset and by case; its import is slow, so one process reads everything."""
+    datasets = [
+        {"prefix": e.prefix(name), "mmap": mmap}
+        for e in exports.values()
+        for name in ("shard", "packed", "packed_docs")
+        for mmap in (True, False)
+    ]
+    cache = tmp_path_factory.mktemp("cache")
+    gpt = [
+        {
+            "prefix": e.prefix("packed"),
+            "sequence_length": SEQUENCE_LENGTH,
+            "eod": EOD,
+            "vocab_size": VOCABULARIES[name],
+            "cache": str(cache / name / strategy),
+        }
+        for (name, strategy), e in exports.items()
+    ]
+    script = Path(__file__).with_name("megatron_core_oracle.py")
+    request = json.dumps({"datasets": datasets, "gpt": gpt})
+    run = subprocess.run([sys.executable, script], input=request, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    answers = json.loads(run.stdout)
+    return {
+        "datasets": dict(zip([(d["prefix"], d["mmap"]) for d in datasets], answers["datasets"], strict=True)),
+        "gpt": dict(zip(exports, answers["gpt"], strict=True)),
+    }
+
+
+@pytest.mark.parametrize("mmap", [True, False])
+@pytest.mark.parametrize("case", CASES)
+def test_indexed_dataset_reads_the_same_arrays_and_tokens(
+    exports: dict[tuple[str, str], Export], oracle: dict[str, Any], case: tuple[str, str], mmap: bool
+) -> None:
+    e = exports[case]
+    read = {name: oracle["datasets"][e.prefix(name), mmap] for name in ("shard", "packed", "packed_docs")}
+    assert read["shard"]["sequences"] == [tokens for tokens in e.documents if tokens]
+    assert np.diff(read["shard"]["document_indices"]).tolist() == [int(bool(tokens)) for tokens in e.documents]
+    assert read["packed"]["sequences"] == [e.pack_tokens(pack) for pack in e.order]
+    assert read["packed"]["document_indices"] == list(range(e.plan.packs + 1))
+    docs = read["packed_docs"]
+    edges = docs["document_indices"]
+    for number, number_of_pack in enumerate(e.order):
+        pieces = docs["sequences"][edges[number] : edges[number + 1]]
+        assert [token for piece in pieces for token in piece] == e.pack_tokens(number_of_pack)
+        segments = e.plan.length[e.plan.pack_offsets[number_of_pack] : e.plan.pack_offsets[number_of_pack + 1]].tolist()
+        tail = SEQUENCE_LENGTH - sum(segments)
+        assert [len(piece) for piece in pieces] == segments + [tail] * (tail > 0)
+    for name, got in read.items():
+        index = read_index(e.folder / f"{name}.idx")
+        assert got["dtype"] == index.dtype.name == ("uint16" if case[0] == "narrow" else "int32")
+        assert got["sequence_lengths"] == index.sequence_lengths.tolist()
+        assert got["sequence_pointers"] == index.sequence_pointers.tolist()
+        assert got["document_indices"] == index.document_indices.tolist()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_gpt_sample_is_exactly_one_pack(
+    exports: dict[tuple[str, str], Export], oracle: dict[str, Any], case: tuple[str, str]
+) -> None:
+    e, samples = exports[case], oracle["gpt"][case]
+    packs = sorted(e.pack_tokens(pack) for pack in range(e.plan.packs))
+    read = sorted(sample["tokens"] for sample in samples)
+    assert len(read) == e.plan.packs - 1
+    for tokens in read:
+        packs.remove(tokens)  # raises when a sample is no pack, or one pack twice
+    assert len(packs) == 1
+    for sample in samples:
+        assert sample["labels"][:-1] == sample["tokens"][1:]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_trained_label_crosses_a_document_except_after_a_chunk_that_fills_its_pack(
+    exports: dict[tuple[str, str], Export], oracle: dict[str, Any], case: tuple[str, str]
+) -> None:
+    e, samples = exports[case], oracle["gpt"][case]
+    pack_of = {tuple(e.pack_tokens(pack)): pack for pack in range(e.plan.packs)}
+    foreign = unread = 0
+    for sample in samples:
+        positions = e.pack_positions(pack_of.pop(tuple(sample["tokens"])))
+        followed = [
+            here is not None and there == (here[0], here[1] + 1) for here, there in zip(positions, positions[1:])
+        ]
+        assert [bool(trained) for trained in sample["loss_mask"][:-1]] == followed
+        last = positions[-1]
+        unfinished = last is not None and last[1] + 1 < len(e.documents[last[0]])
+        assert bool(sample["loss_mask"][-1]) == unfinished
+        foreign += unfinished
+        first_of: dict[int, int] = {}
+        for at, here in enumerate(positions):
+            if here is not None:
+                assert sample["position_ids"][at] == at - first_of.setdefault(here[0], at)
+    for pack in pack_of.values():
+        last = e.pack_positions(pack)[-1]
+        unread += last is not None and last[1] + 1 < len(e.documents[last[0]])
+    figures = packing_figures(e.plan, np.array([len(tokens) for tokens in e.documents]), SEQUENCE_LENGTH)
+    assert foreign + unread == figures.foreign_labels > 0

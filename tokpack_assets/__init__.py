@@ -1,0 +1,1 @@
+"""Dagster's view of tokpack: configuration in, asset graph out."""

@@ -1,0 +1,106 @@
+"""The Dagster definitions that a configuration gives: one asset for each plan of the graph."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from tokpack_assets.metadata import asset_metadata
+from tokpack_assets.sources import source_sensor, source_spec
+from tokpack_core.config import Project
+from tokpack_core.engine import LocalEngine
+from tokpack_core.errors import TokpackError
+from tokpack_core.stages.asset import Workplace
+from tokpack_core.stages.graph import AssetPlan, plan_graph
+from tokpack_core.stages.unit import OnProgress
+from tokpack_core.store.store import open_store
+from tokpack_core.verdict import Verdict
+
+KINDS = {
+    "corpus": {"inventory"},
+    "normalized_corpus": {"parquet"},
+    "tokenizer_model": {"tokenizer"},
+    "vocabulary_report": {"html"},
+    "tokenized_shards": {"megatron"},
+    "packed_sequences": {"parquet"},
+    "megatron_dataset": {"megatron"},
+}
+
+
+def build_defs(
+    project: Project,
+    store: Path,
+    engine: LocalEngine,
+    on_progress: OnProgress | None = None,
+    retrain: frozenset[str] = frozenset(),
+) -> dg.Definitions:
+    """Assets, checks, the source sensor and a job that rebuilds everything.
+
+    Args:
+        on_progress: called after each unit; by default a line in the run's log.
+        retrain: keys of frozen tokenizers to train again whenever they are materialized.
+    """
+    assets = [make_asset(plan, project, store, engine, on_progress, retrain) for plan in plan_graph(project)]
+    return dg.Definitions(
+        assets=[*(source_spec(project, corpus) for corpus in project.corpora), *assets],
+        jobs=[dg.define_asset_job("rebuild_all", selection=dg.AssetSelection.assets(*assets))],
+        sensors=[source_sensor(project)],
+        executor=dg.multiprocess_executor.configured({"start_method": {"forkserver": {}}, "max_concurrent": 1}),
+    )
+
+
+def make_asset(
+    plan: AssetPlan,
+    project: Project,
+    store: Path,
+    engine: LocalEngine,
+    on_progress: OnProgress | None,
+    retrain: frozenset[str],
+) -> dg.AssetsDefinition:
+    key = dg.AssetKey(plan.key.split("/"))
+
+    @dg.asset(
+        key=key,
+        deps=[dg.AssetKey(name.split("/")) for name in plan.upstream],
+        group_name=plan.group,
+        description=plan.description,
+        code_version=plan.code_version,
+        kinds=KINDS[plan.stage],
+        check_specs=[
+            dg.AssetCheckSpec(name, asset=key, blocking=blocking) for name, blocking in plan.check_names.items()
+        ],
+        config_schema={"retrain": dg.Field(bool, default_value=False)} if plan.stage == "tokenizer_model" else None,
+    )
+    def materialize(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+        progress = on_progress or (lambda now: context.log.info(now.describe()))
+        asked = plan.key in retrain or bool((context.op_execution_context.op_config or {}).get("retrain"))
+        try:
+            work = Workplace(project, open_store(store, create=True), engine, progress, context.run_id, asked)
+            built = plan.build(work)
+            checks = list(check_results(plan.verdicts(work))) if plan.verdicts else []
+        except TokpackError as error:
+            raise dg.Failure(description=str(error), allow_retries=False) from error
+        return dg.MaterializeResult(
+            data_version=dg.DataVersion(built.entry.object.digest),
+            metadata=asset_metadata(built),
+            check_results=checks,
+        )
+
+    return materialize
+
+
+def check_results(verdicts: list[Verdict]) -> Iterator[dg.AssetCheckResult]:
+    for verdict in verdicts:
+        shown: dict[str, Any] = {
+            "value": float(verdict.value),
+            "limit": float(verdict.limit),
+            "explanation": dg.MetadataValue.text(verdict.explanation),
+        }
+        yield dg.AssetCheckResult(
+            check_name=verdict.name,
+            passed=bool(verdict.passed),
+            severity=dg.AssetCheckSeverity.ERROR if verdict.blocking else dg.AssetCheckSeverity.WARN,
+            description=verdict.explanation,
+            metadata=shown,
+        )

@@ -1,0 +1,96 @@
+"""Shows a build while it runs and what it did when it is done."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import orjson
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from tokpack_assets.environment import configs_folder, store_folder
+from tokpack_assets.run import BuildOutcome, run_build
+from tokpack_core.config import Project
+from tokpack_core.config_files import load_project
+from tokpack_core.engine import LocalEngine, default_engine
+from tokpack_core.errors import TokpackError
+from tokpack_core.stages.unit import OnProgress
+from tokpack_core.stages.unit import Progress as UnitProgress
+
+
+def build_and_show(names: list[str], retrain: list[str] | None, workers: int | None, json: bool) -> None:
+    """`tokpack build`.
+
+    Raises:
+        TokpackError: an asset failed; says which and why.
+    """
+    project = load_project(configs_folder())
+    outcome = build_with_bar(project, store_folder(), names, retrain, workers, json)
+    if json:
+        sys.stdout.buffer.write(orjson.dumps(as_json(outcome), option=orjson.OPT_INDENT_2, default=str) + b"\n")
+    else:
+        show_outcome(outcome, Console())
+    raise_failures(outcome)
+
+
+def build_with_bar(
+    project: Project, store: Path, names: list[str], retrain: list[str] | None, workers: int | None, quiet: bool
+) -> BuildOutcome:
+    engine = LocalEngine(workers) if workers else default_engine()
+    with progress_bar(quiet) as on_progress:
+        return run_build(project, store, engine, names, on_progress, retrain)
+
+
+def raise_failures(outcome: BuildOutcome) -> None:
+    if outcome.failures:
+        raise TokpackError("\n".join(outcome.failures))
+
+
+@contextmanager
+def progress_bar(quiet: bool) -> Iterator[OnProgress]:
+    """A bar with rate and time left on a terminal, lines elsewhere, nothing if quiet."""
+    console = Console(stderr=True)
+    if quiet:
+        yield lambda now: None
+    elif not console.is_terminal:
+        yield lambda now: console.print(now.describe(), highlight=False)
+    else:
+        columns = [
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+        ]
+        with Progress(*columns, console=console, transient=True) as bars:
+            tasks: dict[str, TaskID] = {}
+
+            def show(now: UnitProgress) -> None:
+                if now.stage not in tasks or now.done == 1:
+                    tasks[now.stage] = bars.add_task(now.stage, rate="")
+                rate = f"{now.done}/{now.total} units, {now.weight_done / 1e6 / max(now.seconds, 1e-9):,.1f} MB/s"
+                bars.update(tasks[now.stage], total=now.weight_total, completed=now.weight_done, rate=rate)
+
+            yield show
+
+
+def as_json(outcome: BuildOutcome) -> dict[str, object]:
+    return {"assets": outcome.assets, "failures": outcome.failures, "warnings": outcome.warnings}
+
+
+def show_outcome(outcome: BuildOutcome, console: Console) -> None:
+    table = Table("asset", "digest", "units run", "reused", "MB", box=None, header_style="bold")
+    for key, shown in outcome.assets.items():
+        size = f"{shown['size_bytes'] / 1e6:,.1f}"
+        table.add_row(key, shown["digest"][:12], str(shown["units_run"]), str(shown["units_reused"]), size)
+    console.print(table)
+    for key, shown in outcome.assets.items():
+        if "stale" in shown:
+            console.print(f"[yellow]stale[/]  {key}: {shown['stale']}", highlight=False)
+    for warning in outcome.warnings:
+        console.print(f"[yellow]warning[/]  {warning}", highlight=False)
+    run, reused = outcome.total("units_run"), outcome.total("units_reused")
+    console.print(f"{run} units run, {reused} reused.", highlight=False)

@@ -1,0 +1,78 @@
+"""Where `tokpack` starts. Everything heavy is imported by the command that needs it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tokpack_core.cli import app as core_app
+from tokpack_core.cli import show_errors
+
+app = typer.Typer(
+    name="tokpack",
+    help="From raw text to packed, verified Megatron datasets.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_show_locals=False,
+)
+
+Assets = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[ASSET]...", help="Asset keys, e.g. `megatron_dataset/base_4k`; all when none is named."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines.")]
+
+
+@app.command()
+def build(
+    assets: Assets = None,
+    retrain: Annotated[
+        list[str] | None, typer.Option(help="Train this frozen tokenizer again; can be given several times.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: TOKPACK_WORKERS, else all.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Build assets and all they stand on; what exists already is reused."""
+    from tokpack_assets.building import build_and_show
+
+    with show_errors(json):
+        build_and_show(assets or [], retrain, workers, json)
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where the demo is built.")] = Path("demo"),
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Use only Python's standard library as text; needs no network.")
+    ] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: TOKPACK_WORKERS, else all.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Build real Chinese, English, code and ~90 more languages into a Megatron dataset, and explain the result."""
+    from tokpack_assets.demo import run_demo
+
+    with show_errors(json):
+        run_demo(folder, offline, workers, json)
+
+
+@app.command()
+def dev(
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000,
+) -> None:
+    """Open the Dagster UI on this machine: materialize, observe, explain."""
+    from tokpack_assets.environment import prepare_dagster_home
+
+    prepare_dagster_home()
+    arguments = ["-m", "tokpack_assets.definitions", "-h", "127.0.0.1", "-p", str(port)]
+    print(f"the Dagster UI opens on http://127.0.0.1:{port}", flush=True)
+    os.execv(sys.executable, [sys.executable, "-m", "dagster", "dev", *arguments])
+
+
+def main() -> None:
+    app.registered_commands += core_app.registered_commands
+    app()

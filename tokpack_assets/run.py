@@ -1,0 +1,121 @@
+"""Materializes the graph in this process: `tokpack build`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from tokpack_assets.build_defs import build_defs
+from tokpack_assets.environment import prepare_dagster_home
+from tokpack_core.config import Project
+from tokpack_core.engine import LocalEngine
+from tokpack_core.errors import ConfigError
+from tokpack_core.stages import tokenizer
+from tokpack_core.stages.graph import plan_graph, select
+from tokpack_core.stages.unit import OnProgress
+
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+@dataclass(frozen=True)
+class BuildOutcome:
+    """What a build did.
+
+    Attributes:
+        assets: by key, in order: the figures shown in Dagster's UI.
+        failures: one sentence each.
+        warnings: checks that failed without blocking.
+    """
+
+    assets: dict[str, dict[str, Any]]
+    failures: list[str]
+    warnings: list[str]
+
+    def total(self, name: str) -> int:
+        return sum(shown[name] for shown in self.assets.values())
+
+
+def run_build(
+    project: Project,
+    store: Path,
+    engine: LocalEngine,
+    names: list[str],
+    on_progress: OnProgress,
+    retrain: list[str] | None = None,
+) -> BuildOutcome:
+    """Builds the named assets and all they stand on; everything when no name is given.
+
+    Args:
+        retrain: tokenizers to train again; an empty list means each one that is built.
+
+    Raises:
+        ConfigError: there is no such asset or tokenizer.
+    """
+    plans = select(plan_graph(project), names)
+    again = retrain_keys(project, retrain)
+    definitions = build_defs(project, store, engine, on_progress, again)
+    prepare_dagster_home()
+    with dg.DagsterInstance.get() as instance:
+        result = dg.materialize(
+            list(definitions.assets or []),  # type: ignore[arg-type]
+            selection=dg.AssetSelection.assets(*(plan.key.split("/") for plan in plans)),
+            instance=instance,
+            run_config=QUIET,
+            raise_on_error=False,
+        )
+    events = list(result.all_events)
+    return BuildOutcome(dict(built_assets(events)), list(failures(events)), list(warnings(events)))
+
+
+def retrain_keys(project: Project, names: list[str] | None) -> frozenset[str]:
+    if names is None:
+        return frozenset()
+    known = list(project.tokenizers)
+    for name in names:
+        if name.removeprefix("tokenizer_model/") not in known:
+            raise ConfigError(f"there is no tokenizer {name} to retrain; there are {', '.join(known)}")
+    chosen = [name.removeprefix("tokenizer_model/") for name in names] or known
+    return frozenset(tokenizer.asset_key(name) for name in chosen)
+
+
+def built_assets(events: list[dg.DagsterEvent]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for event in events:
+        if event.is_step_materialization and event.asset_key:
+            metadata = event.step_materialization_data.materialization.metadata
+            yield event.asset_key.to_user_string(), {name: value.value for name, value in metadata.items()}
+
+
+def failed_checks(events: list[dg.DagsterEvent]) -> Iterator[dg.AssetCheckEvaluation]:
+    for event in events:
+        if event.event_type == dg.DagsterEventType.ASSET_CHECK_EVALUATION:
+            evaluation = event.asset_check_evaluation_data
+            if not evaluation.passed:
+                yield evaluation
+
+
+def warnings(events: list[dg.DagsterEvent]) -> Iterator[str]:
+    for check in failed_checks(events):
+        if not check.blocking:
+            yield f"{check.asset_key.to_user_string()}: {check.description}"
+
+
+def failures(events: list[dg.DagsterEvent]) -> Iterator[str]:
+    """One sentence for each asset that failed by itself; what could not run for lack of it is not named."""
+    explained = set()
+    for check in failed_checks(events):
+        if check.blocking:
+            explained.add(check.asset_key.to_user_string())
+            yield f"{check.asset_key.to_user_string()}: {check.check_name} failed: {check.description}"
+    for event in events:
+        if event.is_step_failure:
+            key = (event.step_key or "").replace("__", "/")
+            data = event.step_failure_data
+            if key in explained:
+                continue
+            said = data.user_failure_data.description if data.user_failure_data else None
+            cause = data.error.cause or data.error if data.error else None
+            yield f"{key}: {said or (cause.message.strip() if cause else 'failed')}"

@@ -1,0 +1,223 @@
+"""Source files by name: files, folders and globs, each real file once, in an order that does not depend on the machine.
+
+A pattern is a path relative to a base folder, or absolute. A path that exists is meant literally, whatever glob
+characters it has; else `*`, `?`, `[…]` match within one part of the path, and a part `**` matches any number of
+folders. A folder, named or matched, gives every file below it.
+
+Inside folders and globs, names that start with a dot are passed over (unless the pattern has the dot), and so are files
+of other extensions and what is no regular file (pipes, devices). A file that is named itself must be readable here.
+Extensions are compared without case. Symbolic links are followed; a folder is entered once, so loops end. A file
+reached on several ways (a link to a file of the set, overlapping patterns) is taken once, under a name without links if
+it has one, else under the first by bytes. Hard links are files of their own.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import stat
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from tokpack_core.corpus.compression import Codec
+from tokpack_core.errors import InputError
+
+FileKind = Literal["jsonl", "json", "csv", "tsv", "txt", "parquet", "arrow"]
+EXTENSIONS: dict[str, FileKind] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".txt": "txt",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
+CODECS: dict[str, Codec] = {".gz": "gzip", ".zst": "zstd"}
+ACCEPTED = ".jsonl .ndjson .json .csv .tsv .txt (each also .gz .zst) .parquet .arrow .feather .ipc"
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    name: str
+    """Relative to the base folder in POSIX form, absolute outside of it. Always valid UTF-8 and different for
+    different paths: a byte that is not UTF-8 is written \\xff, a backslash twice."""
+    path: Path
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+class _Found(NamedTuple):
+    path: str
+    real: str
+    linked: bool
+    """Reached through a symbolic link below what the pattern names."""
+    status: os.stat_result
+
+
+def file_type(filename: str) -> tuple[FileKind, Codec | None] | None:
+    """Kind and compression by extension; None for a file that no reader takes."""
+    stem, extension = os.path.splitext(filename.lower())
+    codec = CODECS.get(extension)
+    if codec is not None:
+        extension = os.path.splitext(stem)[1]
+    kind = EXTENSIONS.get(extension)
+    return None if kind is None or (codec and kind in ("parquet", "arrow")) else (kind, codec)
+
+
+def find_files(patterns: Sequence[str], base: Path) -> list[SourceFile]:
+    """The source files that the patterns name, ordered by the bytes of their names.
+
+    Raises InputError, which names the pattern or file, when a pattern gives no file, or when a file of it cannot be
+    read, is a dangling link, or (named itself) is of another type.
+    """
+    folder = os.path.abspath(base)
+    by_real_path: dict[str, tuple[bool, bytes, SourceFile]] = {}
+    for pattern in patterns:
+        empty = True
+        for found in _match(pattern, folder):
+            empty = False
+            status = found.status
+            name = source_name(found.path, folder)
+            source = SourceFile(name, Path(found.path), status.st_size, status.st_mtime_ns, status.st_ino)
+            candidate = (found.linked, name.encode(), source)
+            by_real_path[found.real] = min(by_real_path.get(found.real, candidate), candidate, key=lambda c: c[:2])
+        if empty:
+            raise InputError(f"{shown(pattern)}: gives no file to read, by name, folder or glob; accepted: {ACCEPTED}")
+    return [source for _, _, source in sorted(by_real_path.values(), key=lambda c: c[1])]
+
+
+def source_name(path: str, folder: str) -> str:
+    """The name of a path as `SourceFile.name` has it; `folder` is the absolute base."""
+    path = os.path.abspath(path)
+    prefix = folder.rstrip("/") + "/"
+    relative = path.removeprefix(prefix)
+    return os.fsencode(relative.replace("\\", "\\\\")).decode(errors="backslashreplace")
+
+
+def shown(path: str) -> str:
+    """A path as valid UTF-8, for messages."""
+    return os.fsencode(path).decode(errors="backslashreplace")
+
+
+def _match(pattern: str, folder: str) -> Iterator[_Found]:
+    path = os.path.join(folder, pattern)
+    if os.path.isdir(path):
+        yield from _walk([(path, os.path.islink(path))])
+    elif os.path.lexists(path):
+        yield _named_file(path)
+    else:
+        folders = []
+        start = "/" if os.path.isabs(pattern) else folder
+        for match, linked in _expand(start, [part for part in pattern.split("/") if part]):
+            if os.path.isdir(match):
+                folders.append((match, linked))
+            elif file_type(os.path.basename(match)):
+                yield from _regular_file(match, linked)
+        yield from _walk(folders)
+
+
+def _named_file(path: str) -> _Found:
+    if not file_type(os.path.basename(path)):
+        raise InputError(f"{shown(path)}: its extension is none of {ACCEPTED}; rename or convert the file")
+    for found in _regular_file(path, os.path.islink(path)):
+        return found
+    raise InputError(f"{shown(path)}: is not a regular file; name a file or a folder")
+
+
+def _regular_file(path: str, linked: bool, real: str | None = None) -> Iterator[_Found]:
+    """The file, or nothing if it is no regular file. Raises InputError when it is dangling or unreadable."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise InputError(f"{shown(path)}: cannot be read ({error.strerror}); mend or remove it") from None
+    if stat.S_ISREG(status.st_mode):
+        if not os.access(path, os.R_OK):
+            raise InputError(f"{shown(path)}: cannot be read (permission denied); change its permissions")
+        yield _Found(path, real or os.path.realpath(path), linked, status)
+
+
+def _walk(roots: Sequence[tuple[str, bool]]) -> Iterator[_Found]:
+    """Files below folders, each given with whether a link led to it.
+
+    Links wait until all else has been seen, so that a folder is entered on a way without links if there is one.
+    """
+    waiting = [path for path, linked in roots if not linked]
+    links = deque(path for path, linked in roots if linked)
+    entered: set[str] = set()
+    linked = False
+    while waiting or links:
+        linked = linked or not waiting
+        folder = waiting.pop() if waiting else links.popleft()
+        real = os.path.realpath(folder)
+        if real in entered:
+            continue
+        entered.add(real)
+        for entry in _listed(folder):
+            if entry.name.startswith("."):
+                continue
+            if _is_folder(entry):
+                (links if entry.is_symlink() else waiting).append(entry.path)
+            elif file_type(entry.name):
+                link = entry.is_symlink()
+                yield from _regular_file(entry.path, linked or link, None if link else os.path.join(real, entry.name))
+
+
+def _expand(start: str, parts: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Paths below `start` that match the parts of a glob, each with whether a link led to it; links last, as above."""
+    waiting = [(start, 0)]
+    links: deque[tuple[str, int]] = deque()
+    seen: set[tuple[str, int]] = set()
+    linked = False
+    while waiting or links:
+        linked = linked or not waiting
+        path, matched = waiting.pop() if waiting else links.popleft()
+        state = (os.path.realpath(path), matched)
+        if state in seen:
+            continue
+        seen.add(state)
+        if matched == len(parts):
+            yield path, linked
+            continue
+        for following, now_matched in _steps(path, parts, matched):
+            link = following != path and os.path.islink(following)
+            (links if link else waiting).append((following, now_matched))
+
+
+def _steps(path: str, parts: Sequence[str], matched: int) -> Iterator[tuple[str, int]]:
+    """Where a glob of which `matched` parts led to `path` can go on."""
+    part = parts[matched]
+    if not any(character in part for character in "*?["):
+        following = os.path.join(path, part)
+        if os.path.lexists(following):
+            yield following, matched + 1
+    elif os.path.isdir(path):
+        if part == "**":
+            yield path, matched + 1
+        for entry in _listed(path):
+            hidden = entry.name.startswith(".") and not part.startswith(".")
+            if part == "**" and not hidden and _is_folder(entry):
+                yield entry.path, matched
+            elif part != "**" and not hidden and fnmatch.fnmatchcase(entry.name, part):
+                yield entry.path, matched + 1
+
+
+def _listed(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: os.fsencode(entry.name))
+    except OSError as error:
+        raise InputError(f"{shown(folder)}: cannot be listed ({error.strerror}); change its permissions") from None
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False

@@ -1,0 +1,56 @@
+"""Whole lines out of blocks of bytes, in bounded memory.
+
+Only LF ends a line, and only LF or CRLF is dropped by those who drop line ends: CR, VT, FF, NEL, U+2028 and U+2029
+are text. A line longer than allowed is passed over as it streams by, never held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tokpack_core.config import ReadConfig
+from tokpack_core.corpus.batch import max_text_bytes
+from tokpack_core.corpus.compression import BLOCK_BYTES
+
+LINE_ALLOWANCE = 2**20
+
+
+def max_line_bytes(options: ReadConfig) -> int:
+    """Most bytes of a line: JSON escapes take up to three bytes for one of text, other fields have LINE_ALLOWANCE."""
+    return 3 * max_text_bytes(options) + LINE_ALLOWANCE
+
+
+def line_blocks(blocks: Iterator[bytes], limit: int) -> Iterator[bytes | None]:
+    """Runs of whole lines, ends included, in order; None in the place of one line of more than `limit` bytes.
+
+    A run is about a block, or a single longer line. A line within one block may exceed `limit` and still be given.
+    """
+    pending: list[bytes] = []
+    pending_bytes = 0
+    for block in blocks:
+        start = 0
+        if pending_bytes > BLOCK_BYTES:
+            start = block.find(b"\n") + 1
+            if start:
+                too_long = pending_bytes + start - 1 > limit
+                yield None if too_long else b"".join([*pending, block[:start]])
+                pending, pending_bytes = [], 0
+        end = block.rfind(b"\n") + 1
+        if end > start:
+            yield b"".join([*pending, block[start:end]])
+            pending, pending_bytes = [], 0
+        rest = block[max(start, end) :]
+        pending_bytes += len(rest)
+        pending = [] if pending_bytes > max(limit, BLOCK_BYTES) else [*pending, rest]
+    if pending_bytes > max(limit, BLOCK_BYTES):
+        yield None
+    elif pending_bytes:
+        yield b"".join(pending)
+
+
+def split_lines(run: bytes) -> list[bytes]:
+    """The lines of a run without their LF; a run that ends in LF has no empty line after it."""
+    lines = run.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines

@@ -1,0 +1,67 @@
+"""Where units of work run: in this process, or in local worker processes.
+
+The engine shapes no bytes: results come back in the order of the items, whatever finished first.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tokpack_core.errors import TokpackError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class LocalEngine:
+    """`workers` processes on this machine; 1 runs everything in the calling process."""
+
+    workers: int
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+        """Applies a picklable function of an installed package to each item; at most 2 x workers are in flight.
+
+        Raises:
+            TokpackError: a worker died (it was killed, or memory ran out).
+        """
+        workers = min(self.workers, len(items))
+        if workers <= 1:
+            yield from map(function, items)
+            return
+        context = multiprocessing.get_context("forkserver")
+        pool = ProcessPoolExecutor(workers, mp_context=context)
+        try:
+            waiting: deque[Future[Result]] = deque()
+            for item in items:
+                if len(waiting) >= 2 * workers:
+                    yield waiting.popleft().result()
+                waiting.append(pool.submit(function, item))
+            while waiting:
+                yield waiting.popleft().result()
+        except BrokenProcessPool as error:
+            raise TokpackError(
+                "a worker process died, most likely killed for lack of memory; run again with fewer workers "
+                "(TOKPACK_WORKERS), finished units are kept"
+            ) from error
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def default_engine() -> LocalEngine:
+    """As many workers as TOKPACK_WORKERS says, else one for each core this process may use.
+
+    Raises:
+        TokpackError: TOKPACK_WORKERS is not a positive number.
+    """
+    setting = os.environ.get("TOKPACK_WORKERS", "")
+    if setting and not (setting.isdigit() and int(setting) > 0):
+        raise TokpackError(f"TOKPACK_WORKERS={setting!r} is not a number of processes, 1 or more")
+    return LocalEngine(int(setting) if setting else len(os.sched_getaffinity(0)))

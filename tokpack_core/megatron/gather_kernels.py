@@ -1,0 +1,65 @@
+"""Copying the tokens of packs out of mapped shards: see `export`."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Tokens = npt.NDArray[np.integer]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Segments = tuple[Int64, Int64, Int64, Int32]
+"""pack_offsets, document, start, length of a PackingPlan."""
+
+
+@njit(cache=True)
+def copy_from_part(
+    buffer: Tokens, packs: Int64, segments: Segments, part: Int32, position: Int64, number: int, tokens: Tokens
+) -> int:
+    """Copy what stands in part `number` into buffer [packs, S], each segment at its place in its pack.
+
+    part and position are [documents]. Returns -1, or the first segment that reaches past the end of the part.
+    """
+    pack_offsets, document, start, length = segments
+    for row in range(packs.size):
+        at = 0
+        for s in range(pack_offsets[packs[row]], pack_offsets[packs[row] + 1]):
+            d = document[s]
+            n = length[s]
+            if part[d] == number:
+                first = position[d] + start[s]
+                if first < 0 or first + n > tokens.size:
+                    return s
+                # Slices without index arithmetic in the loop are what the compiler turns into a block copy.
+                source = tokens[first : first + n]
+                target = buffer[row, at : at + n]
+                for t in range(n):
+                    target[t] = source[t]
+            at += n
+    return -1
+
+
+@njit(cache=True)
+def fill_tails(
+    buffer: Tokens, packs: Int64, segments: Segments, eod: int, sequence_lengths: Int32, sequences: Int32
+) -> int:
+    """Fill the rest of each pack with EOD and list what each pack is made of, a filled tail as a last sequence.
+
+    sequence_lengths has room for one entry a segment and one a pack; sequences is [packs]. Returns the entries used.
+    """
+    pack_offsets, _, _, length = segments
+    used = 0
+    for row in range(packs.size):
+        begin = used
+        at = 0
+        for s in range(pack_offsets[packs[row]], pack_offsets[packs[row] + 1]):
+            sequence_lengths[used] = length[s]
+            used += 1
+            at += length[s]
+        if at < buffer.shape[1]:
+            sequence_lengths[used] = buffer.shape[1] - at
+            used += 1
+            buffer[row, at:] = eod
+        sequences[row] = used - begin
+    return used

@@ -1,0 +1,79 @@
+"""Token shards: documents as sequences of one indexed dataset, in the order in which they come."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tokpack_core.errors import InputError
+from tokpack_core.megatron.indexed_dataset import CODES, IndexWriter, bin_path, idx_path
+
+
+class TokenDocuments(Protocol):
+    """Documents as flat arrays: document d is ids[offsets[d] : offsets[d + 1]]."""
+
+    @property
+    def ids(self) -> npt.NDArray[np.int32]:
+        """[tokens]"""
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """[documents + 1], from 0"""
+
+
+class ShardWriter(AbstractContextManager["ShardWriter"]):
+    """Streams documents into `prefix.bin`; `close` completes `prefix.idx`.
+
+    A document without tokens is a repeated document index and no sequence, so documents stay in step with their
+    metadata. As a context manager it removes both files when the body raises.
+    """
+
+    def __init__(self, prefix: Path, dtype: np.dtype, vocab_size: int) -> None:
+        if dtype not in CODES or vocab_size > np.iinfo(dtype).max + 1:
+            raise ValueError(f"{dtype} cannot hold {vocab_size} ids in a Megatron file: take dtype_for(vocab_size)")
+        self.prefix = prefix
+        self.dtype = dtype
+        self.vocab_size = vocab_size
+        self.documents = 0
+        self._tokens = bin_path(prefix).open("wb")
+        self._index = IndexWriter(idx_path(prefix), dtype)
+
+    def append(self, encoded: TokenDocuments) -> None:
+        """Append documents; raises InputError naming the first one that has an id outside the vocabulary."""
+        ids, offsets = encoded.ids, encoded.offsets
+        if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < self.vocab_size:
+            self._refuse(encoded)
+        if offsets[0] != 0 or offsets[-1] != ids.size:
+            raise ValueError(f"{self.prefix}: offsets run from {offsets[0]} to {offsets[-1]} over {ids.size} ids")
+        lengths = np.diff(offsets)
+        ids.astype(self.dtype).tofile(self._tokens)
+        self._index.add_sequences(lengths[lengths > 0])
+        self._index.add_documents(lengths > 0)
+        self.documents += lengths.size
+
+    def close(self) -> None:
+        self._tokens.close()
+        self._index.close()
+
+    def _refuse(self, encoded: TokenDocuments) -> None:
+        bad = int(np.argmax((encoded.ids < 0) | (encoded.ids >= self.vocab_size)))
+        document = self.documents + int(np.searchsorted(encoded.offsets, bad, side="right")) - 1
+        raise InputError(
+            f"{self.prefix}: document {document} (counted from 0) has token id {int(encoded.ids[bad])}, "
+            f"outside the vocabulary of {self.vocab_size}: encode it with the tokenizer of this shard"
+        )
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+            return
+        self._tokens.close()
+        self._index.abandon()
+        bin_path(self.prefix).unlink(missing_ok=True)

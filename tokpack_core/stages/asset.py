@@ -1,0 +1,104 @@
+"""Assets: what every stage gives back, and how a stage finds what it stands on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from tokpack_core.config import Project
+from tokpack_core.engine import LocalEngine
+from tokpack_core.stages.unit import OnProgress, Unit, run_unit
+from tokpack_core.store import actions, history, objects
+from tokpack_core.store.history import HistoryEntry
+from tokpack_core.store.objects import Manifest, ObjectRef
+from tokpack_core.store.store import Store
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """What a stage works with.
+
+    Attributes:
+        run: the Dagster run that asks, for the history.
+        retrain: whether frozen tokenizers are trained again.
+    """
+
+    project: Project
+    store: Store
+    engine: LocalEngine
+    on_progress: OnProgress
+    run: str | None = None
+    retrain: bool = False
+
+
+@dataclass(frozen=True)
+class Built:
+    """An asset's current version.
+
+    Attributes:
+        counts: the figures of its manifest.
+        units_run: pieces of work done now, the asset's own object included.
+        units_reused: pieces of work found in the store.
+        stale: why the asset is out of date though it was kept, if it is.
+    """
+
+    asset: str
+    entry: HistoryEntry
+    manifest: Manifest
+    folder: Path
+    units_run: int
+    units_reused: int
+    stale: str | None = None
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        return self.manifest.counts
+
+
+def finish(
+    work: Workplace, asset: str, unit: Unit, units_run: int = 0, units_reused: int = 0, stale: str | None = None
+) -> Built:
+    """Builds the asset's own object in this process, and records it as the newest version."""
+    cached = actions.lookup(work.store, unit.action) is not None
+    ref = run_unit(work.store, unit)
+    entry = history.append(work.store, asset, unit.action.key, ref, work.run)
+    return Built(
+        asset,
+        entry,
+        objects.read_manifest(work.store, ref),
+        objects.folder_of(work.store, ref),
+        units_run + (not cached),
+        units_reused + cached,
+        stale,
+    )
+
+
+def kept(work: Workplace, asset: str, entry: HistoryEntry, stale: str | None) -> Built:
+    """The newest version as it stands, without any work."""
+    manifest = objects.read_manifest(work.store, entry.object)
+    return Built(asset, entry, manifest, objects.folder_of(work.store, entry.object), 0, 1, stale)
+
+
+def current(work: Workplace, asset: str) -> tuple[ObjectRef, Path]:
+    """Object and folder of an upstream asset's newest version.
+
+    Raises:
+        StoreError: it was never built, or its object is damaged.
+    """
+    ref = history.require_latest(work.store, asset).object
+    objects.read_manifest(work.store, ref)
+    return ref, objects.folder_of(work.store, ref)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Sorted, indented, strict JSON: the same value gives the same bytes."""
+    path.write_bytes(
+        orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY)
+    )
+
+
+def read_json(path: Path) -> Any:
+    return orjson.loads(path.read_bytes())

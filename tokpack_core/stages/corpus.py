@@ -1,0 +1,105 @@
+"""corpus/<corpus>: the inventory of source files, by name, size and sha256; no copy of the data.
+
+The action names every file's size, modification time and inode, so an unchanged folder costs one stat a file, and
+only files that differ from the newest inventory are hashed again. The object holds content alone (`inventory.parquet`:
+name, size, sha256, sorted by name), so touching a file changes nothing downstream.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tokpack_core.corpus.files import SourceFile, find_files
+from tokpack_core.errors import InputError
+from tokpack_core.stages.asset import Built, Workplace, finish
+from tokpack_core.stages.unit import Unit
+from tokpack_core.store import actions, history, objects
+from tokpack_core.store.actions import Action, library_versions
+from tokpack_core.store.files import sha256_of
+
+STAGE = "corpus"
+VERSION = 1
+SCHEMA = pa.schema({"name": pa.string(), "size": pa.int64(), "sha256": pa.string()})
+
+
+@dataclass(frozen=True)
+class InventoryFile:
+    name: str
+    size: int
+    sha256: str
+
+
+def asset_key(corpus: str) -> str:
+    return f"corpus/{corpus}"
+
+
+def source_files(work: Workplace, corpus: str) -> list[SourceFile]:
+    """The files that the configuration names now, sorted by name.
+
+    Raises:
+        InputError: a path matches nothing or cannot be read.
+    """
+    try:
+        return find_files(work.project.corpora[corpus].paths, work.project.base)
+    except InputError as error:
+        raise InputError(f"corpus {corpus}: {error}") from error
+
+
+def fingerprint(files: list[SourceFile]) -> dict[str, str]:
+    """Name of each file to `size:mtime:inode`: what a stat tells without reading."""
+    return {file.name: f"{file.size}:{file.mtime_ns}:{file.inode}" for file in files}
+
+
+def build(work: Workplace, corpus: str) -> Built:
+    files = source_files(work, corpus)
+    action = Action(STAGE, VERSION, inputs={"files": fingerprint(files)}, libraries=library_versions("pyarrow"))
+    known = known_digests(work, corpus, action.inputs["files"])
+    unit = Unit(action, partial(write_inventory, files, known, work.engine.workers))
+    return finish(work, asset_key(corpus), unit)
+
+
+def known_digests(work: Workplace, corpus: str, stats: dict[str, str]) -> dict[str, str]:
+    """sha256 by name of the files whose stat is the same as in the newest inventory."""
+    entry = history.latest(work.store, asset_key(corpus))
+    if entry is None or not objects.exists(work.store, entry.object):
+        return {}
+    before = actions.read_action(work.store, STAGE, entry.action).inputs["files"]
+    inventory = read_inventory(objects.folder_of(work.store, entry.object))
+    return {file.name: file.sha256 for file in inventory if before.get(file.name) == stats.get(file.name, "")}
+
+
+def write_inventory(files: list[SourceFile], known: dict[str, str], threads: int, folder: Path) -> dict[str, Any]:
+    to_hash = [file for file in files if file.name not in known]
+    with ThreadPoolExecutor(threads) as pool:
+        hashed = dict(zip((file.name for file in to_hash), pool.map(hash_unchanged, to_hash), strict=True))
+    digests = known | hashed
+    table = pa.table(
+        [[f.name for f in files], [f.size for f in files], [digests[f.name] for f in files]], schema=SCHEMA
+    )
+    pq.write_table(table, folder / "inventory.parquet", compression="zstd")
+    return {"files": len(files), "bytes": sum(file.size for file in files)}
+
+
+def hash_unchanged(file: SourceFile) -> str:
+    """sha256 of a source file.
+
+    Raises:
+        InputError: it changed while it was read.
+    """
+    digest = sha256_of(file.path)
+    stat = file.path.stat()
+    if (stat.st_size, stat.st_mtime_ns) != (file.size, file.mtime_ns):
+        raise InputError(f"{file.path}: the file changed while it was read; build again when it is complete")
+    return digest
+
+
+def read_inventory(folder: Path) -> list[InventoryFile]:
+    table = pq.read_table(folder / "inventory.parquet", memory_map=False)
+    return [InventoryFile(**row) for row in table.to_pylist()]

@@ -1,0 +1,169 @@
+"""megatron_dataset/<dataset>: packs as Megatron `.bin/.idx`, one prefix a corpus and split.
+
+    <corpus>/<split>_<S>.bin/.idx         one sequence = one pack of exactly S tokens
+    <corpus>/<split>_<S>_docs.bin/.idx    the same bytes with documents as sequences and packs as documents
+    blend.json                            for --per-split-data-args-path, prefixes relative to this folder
+    megatron_arguments.sh                 sourced by bash: MEGATRON_DATA_ARGUMENTS, with absolute paths
+
+A prefix of fewer than two packs gives GPTDataset no sample and is left out of the blend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.parquet as pq
+
+from tokpack_core.config import SPLITS, Split
+from tokpack_core.engine import LocalEngine
+from tokpack_core.errors import StoreError
+from tokpack_core.megatron.blend import blend_line, blend_weights, shell_arguments, write_blend
+from tokpack_core.megatron.export import PackedWriter, TokenSource
+from tokpack_core.megatron.indexed_dataset import bin_path, dtype_for, idx_path, read_index
+from tokpack_core.megatron.indexed_reader import map_tokens
+from tokpack_core.packing.plan import PackingPlan
+from tokpack_core.stages import pack as pack_stage
+from tokpack_core.stages import tokenizer as tokenizer_stage
+from tokpack_core.stages.asset import Built, Workplace, current, finish
+from tokpack_core.stages.pack import Block, read_blocks
+from tokpack_core.stages.unit import Unit
+from tokpack_core.store import objects
+from tokpack_core.store.actions import Action
+from tokpack_core.store.store import Store
+
+STAGE = "megatron_dataset"
+VERSION = 1
+FEWEST_PACKS = 2
+
+
+@dataclass(frozen=True)
+class PrefixJob:
+    """One prefix to write: the blocks of a corpus and split, in order."""
+
+    store: Store
+    folder: Path
+    corpus: str
+    split: Split
+    blocks: list[Block]
+    vocab_size: int
+    sequence_length: int
+    eod: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.corpus}/{self.split}_{self.sequence_length}"
+
+
+def asset_key(dataset: str) -> str:
+    return f"megatron_dataset/{dataset}"
+
+
+def build(work: Workplace, dataset: str) -> Built:
+    config = work.project.datasets[dataset]
+    pack_stage.require_passed(work, dataset)
+    plans, plans_folder = current(work, pack_stage.asset_key(dataset))
+    tokenizer, _ = tokenizer_stage.current_tokenizer(work, config.tokenizer)
+    packed_with = objects.read_manifest(work.store, plans).counts["tokenizer"]
+    if packed_with != str(tokenizer):
+        raise StoreError(
+            f"packed_sequences/{dataset} was packed with another version of tokenizer {config.tokenizer}; "
+            f"run `tokpack build packed_sequences/{dataset}`"
+        )
+    facts = objects.read_manifest(work.store, tokenizer).counts
+    length = config.packing.sequence_length
+    parameters = {"sequence_length": length, "mixture": config.mixture}
+    inputs = {"plans": str(plans), "tokenizer": str(tokenizer)}
+    action = Action(STAGE, VERSION, parameters, inputs)
+    blocks = read_blocks(plans_folder)
+    write = partial(
+        write_dataset, work.store, work.engine, blocks, config.mixture, facts, parameters["sequence_length"]
+    )
+    return finish(work, asset_key(dataset), Unit(action, write))
+
+
+def write_dataset(
+    store: Store,
+    engine: LocalEngine,
+    blocks: list[Block],
+    mixture: dict[str, float],
+    tokenizer: dict[str, Any],
+    sequence_length: int,
+    folder: Path,
+) -> dict[str, Any]:
+    eod = tokenizer["special_tokens"]["eod"]
+    jobs = []
+    for corpus in sorted(mixture):
+        (folder / corpus).mkdir()
+        for split in SPLITS:
+            chosen = [block for block in blocks if (block.corpus, block.split) == (corpus, split) and block.packs]
+            if chosen:
+                sizes = tokenizer["vocab_size"], sequence_length, eod
+                jobs.append(PrefixJob(store, folder, corpus, split, chosen, *sizes))
+    packs = dict(zip((job.name for job in jobs), engine.map(write_prefix, jobs), strict=True))
+    lines = {split: split_blend(jobs, packs, mixture, split) for split in SPLITS}
+    write_blend(folder / "blend.json", lines)
+    script = shell_arguments(lines, sequence_length)
+    (folder / "megatron_arguments.sh").write_text(script, encoding="utf-8")
+    blended = {prefix for line in lines.values() for prefix in line[1::2]}
+    return {
+        "sequence_length": sequence_length,
+        "vocab_size": tokenizer["vocab_size"],
+        "eod": eod,
+        "dtype": dtype_for(tokenizer["vocab_size"]).name,
+        "packs": packs,
+        "left_out_of_blend": sorted(set(packs) - blended),
+    }
+
+
+def write_prefix(job: PrefixJob) -> int:
+    """Writes one prefix and returns its number of packs."""
+    dtype = dtype_for(job.vocab_size)
+    prefix = job.folder / job.name
+    docs_prefix = prefix.with_name(f"{prefix.name}_docs")
+    with PackedWriter(prefix, docs_prefix, dtype, job.sequence_length, job.eod) as writer:
+        for block in job.blocks:
+            plan, source = read_plan(job.store, block, dtype)
+            writer.write_block(plan, np.arange(plan.packs), source)
+    return writer.close().packs
+
+
+def read_plan(store: Store, block: Block, dtype: np.dtype) -> tuple[PackingPlan, TokenSource]:
+    """A block's plan with its packs in final order; each segment stands for a document of its own in the source."""
+    table = pq.read_table(objects.folder_of(store, block.object) / "plan.parquet", memory_map=False)
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    pack_offsets = np.searchsorted(columns["pack"], np.arange(block.packs + 1))
+    segments = np.arange(table.num_rows, dtype=np.int64)
+    chunks = columns["chunk"], columns["chunks"]
+    plan = PackingPlan(pack_offsets, segments, columns["start"], columns["length"], *chunks)
+    parts = [objects.folder_of(store, shard) / "part" for shard in block.shards]
+    position = np.zeros(table.num_rows, np.int64)
+    for number, prefix in enumerate(parts):
+        chosen = columns["part"] == number
+        position[chosen] = document_positions(prefix, columns["document"][chosen], dtype)
+    tokens = [map_tokens(bin_path(prefix), dtype) for prefix in parts]
+    return plan, TokenSource(tokens, columns["part"], position)
+
+
+def document_positions(prefix: Path, documents: npt.NDArray[np.int64], dtype: np.dtype) -> npt.NDArray[np.int64]:
+    """First token of each document (a row number) within its shard."""
+    index = read_index(idx_path(prefix))
+    return index.sequence_pointers[index.document_indices[documents]] // dtype.itemsize
+
+
+def split_blend(jobs: list[PrefixJob], packs: dict[str, int], mixture: dict[str, float], split: Split) -> list[str]:
+    """weight, prefix, weight, prefix, ... of one split."""
+    chosen = [job for job in jobs if job.split == split and packs[job.name] >= FEWEST_PACKS]
+    weights = blend_weights([mixture[job.corpus] for job in chosen], [packs[job.name] for job in chosen])
+    return blend_line(weights, [job.name for job in chosen])
+
+
+def prefixes(built: Built) -> Iterator[Path]:
+    """Path of every prefix of a dataset, without ending."""
+    for name in sorted(built.counts["packs"]):
+        yield built.folder / name

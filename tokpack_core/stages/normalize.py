@@ -1,0 +1,270 @@
+"""normalized_corpus/<corpus>: documents as parquet parts, with ids, splits and a report of what was changed.
+
+A unit is a run of whole files. It publishes `part-00000.parquet`, ... (zstd; id, text, lang, source, row, split,
+metadata), each of about PART_BYTES of text or PART_DOCUMENTS, `report.json`, and `changed.parquet`: a few documents
+that the unicode form changed, before and after, for the proof that a tokenizer carries that form. The asset's object
+lists all parts in `parts.parquet` and holds the merged `report.json`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tokpack_core.config import SPLITS, CorpusConfig, NormalizeConfig, ReadConfig
+from tokpack_core.corpus.document_hash import text_ids
+from tokpack_core.corpus.documents import Problems, read_documents
+from tokpack_core.corpus.files import SourceFile
+from tokpack_core.corpus.normalization import NormalizationReport, normalize
+from tokpack_core.corpus.splits import assign_splits
+from tokpack_core.errors import InputError
+from tokpack_core.stages import corpus as corpus_stage
+from tokpack_core.stages.asset import Built, Workplace, current, finish, read_json, write_json
+from tokpack_core.stages.corpus import InventoryFile, read_inventory
+from tokpack_core.stages.runs import cut_runs
+from tokpack_core.stages.unit import Unit, run_units
+from tokpack_core.store import objects
+from tokpack_core.store.actions import Action, library_versions
+from tokpack_core.store.files import sha256_of
+from tokpack_core.store.objects import ObjectRef
+from tokpack_core.store.store import Store
+
+STAGE = "normalized_corpus"
+UNIT_STAGE = "normalized_part"
+VERSION = 1
+
+UNIT_BYTES = 16 * 2**20
+"""Aim for the source bytes of a unit: small corpora still keep several workers busy."""
+UNIT_FILES = 512
+UNIT_LIMIT = 2**30
+PART_BYTES = 256 * 2**20
+PART_DOCUMENTS = 10**6
+ROW_GROUP_BYTES = 8 * 2**20
+CHANGED_DOCUMENTS = 50
+CHANGED_BYTES = 20_000
+"""Most documents of a unit in `changed.parquet`, and the longest one."""
+
+PART_SCHEMA = pa.schema(
+    {name: pa.string() for name in ("id", "text", "lang", "source")}
+    | {"row": pa.int64()}
+    | {name: pa.string() for name in ("split", "metadata")}
+)
+CHANGED_SCHEMA = pa.schema({"cleaned": pa.string(), "normalized": pa.string()})
+PARTS_SCHEMA = pa.schema(
+    {"object": pa.string(), "file": pa.string(), "sha256": pa.string(), "documents": pa.int64(), "bytes": pa.int64()}
+    | {f"{split}_bytes": pa.int64() for split in SPLITS}
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One parquet file of normalized documents.
+
+    Attributes:
+        path: where it is in this store.
+        bytes: UTF-8 bytes of text; split_bytes the same by split.
+    """
+
+    object: ObjectRef
+    path: Path
+    sha256: str
+    documents: int
+    bytes: int
+    split_bytes: dict[str, int]
+
+
+def asset_key(corpus: str) -> str:
+    return f"normalized_corpus/{corpus}"
+
+
+def parameters(config: CorpusConfig) -> dict[str, Any]:
+    """All of a corpus's configuration that shapes its normalized bytes."""
+    return config.model_dump(mode="json", exclude={"paths"})
+
+
+def build(work: Workplace, corpus: str) -> Built:
+    config = work.project.corpora[corpus]
+    _, folder = current(work, corpus_stage.asset_key(corpus))
+    sources = {file.name: file for file in corpus_stage.source_files(work, corpus)}
+    inventory = read_inventory(folder)
+    missing = [file.name for file in inventory if file.name not in sources]
+    if missing:
+        raise InputError(f"corpus {corpus}: {missing[0]} is gone since the inventory; build corpus/{corpus} again")
+    runs = cut_runs(inventory, lambda f: f.name, lambda f: f.size, UNIT_BYTES, UNIT_FILES, UNIT_LIMIT)
+    units = [make_unit(config, run, sources) for run in runs]
+    results = run_units(work.store, work.engine, units, work.on_progress)
+    action = Action(STAGE, VERSION, inputs={"units": [str(ref) for ref in results.refs]})
+    unit = Unit(action, partial(write_parts, work.store, results.refs))
+    return finish(work, asset_key(corpus), unit, results.run, results.reused)
+
+
+def make_unit(config: CorpusConfig, run: list[InventoryFile], sources: dict[str, SourceFile]) -> Unit:
+    action = Action(
+        UNIT_STAGE,
+        VERSION,
+        parameters(config),
+        {"files": {file.name: file.sha256 for file in run}},
+        library_versions("pyarrow", "orjson", "zstandard"),
+    )
+    inputs = [(sources[file.name].path, file) for file in run]
+    return Unit(action, partial(write_unit, config, inputs), sum(file.size for file in run))
+
+
+def write_unit(config: CorpusConfig, inputs: list[tuple[Path, InventoryFile]], folder: Path) -> dict[str, Any]:
+    problems = Problems()
+    report = NormalizationReport()
+    changed: list[pa.RecordBatch] = []
+    writer = PartWriter(folder)
+    options = ReadConfig(**config.model_dump(include=set(ReadConfig.model_fields)))
+    for path, file in inputs:
+        for batch in read_source(path, file, options, problems):
+            normalized = normalized_batch(batch, file.name, config, report)
+            writer.write(normalized)
+            if sum(map(len, changed)) < CHANGED_DOCUMENTS:
+                changed.append(changed_by_unicode_form(batch["text"], normalized["text"], config.normalize))
+    writer.close()
+    sample = pa.Table.from_batches(changed, schema=CHANGED_SCHEMA).slice(0, CHANGED_DOCUMENTS)
+    pq.write_table(sample, folder / "changed.parquet", compression="zstd")
+    write_json(folder / "report.json", {"reading": problems.to_json(), "normalization": report.to_json(top=None)})
+    return {"parts": writer.parts, **totals(writer.parts)}
+
+
+def read_source(path: Path, file: InventoryFile, options: ReadConfig, problems: Problems) -> Iterator[pa.RecordBatch]:
+    """Documents of a source file that is, before and after, the one the inventory names."""
+    before = path.stat()
+    if sha256_of(path) != file.sha256:
+        raise InputError(f"{path}: the file changed since the inventory; build the corpus again")
+    yield from read_documents(path, file.name, options, problems)
+    after = path.stat()
+    if (before.st_size, before.st_mtime_ns, before.st_ino) != (after.st_size, after.st_mtime_ns, after.st_ino):
+        raise InputError(f"{path}: the file changed while it was read; build the corpus again when it is complete")
+
+
+def normalized_batch(
+    batch: pa.RecordBatch, source: str, config: CorpusConfig, report: NormalizationReport
+) -> pa.RecordBatch:
+    texts, changes = normalize(batch["text"], config.normalize)
+    langs = pc.fill_null(batch["lang"], config.lang) if config.lang else batch["lang"]
+    report.add(langs, changes)
+    ids = batch["id"]
+    if config.id_field is None:
+        ids = text_ids(texts)
+    splits = assign_splits(ids, config.splits, config.split_seed)
+    sources = pa.repeat(pa.scalar(source), len(batch))
+    columns = [ids, texts, langs, sources, batch["row"], splits, batch["metadata"]]
+    return pa.record_batch(columns, schema=PART_SCHEMA)
+
+
+def changed_by_unicode_form(raw: pa.Array, normalized: pa.Array, config: NormalizeConfig) -> pa.RecordBatch:
+    """Documents of at most CHANGED_BYTES that the unicode form alone makes differ: cleaned, and normalized."""
+    if config.unicode == "none":
+        return pa.RecordBatch.from_pylist([], schema=CHANGED_SCHEMA)
+    differs = pc.and_(pc.not_equal(raw, normalized), pc.less_equal(pc.binary_length(raw), CHANGED_BYTES))
+    cleaned, _ = normalize(raw.filter(differs), config.model_copy(update={"unicode": "none"}))
+    batch = pa.record_batch([cleaned, normalized.filter(differs)], schema=CHANGED_SCHEMA)
+    return batch.filter(pc.not_equal(batch["cleaned"], batch["normalized"]))
+
+
+class PartWriter:
+    """Writes batches into parts of about PART_BYTES of text or PART_DOCUMENTS, row groups of about ROW_GROUP_BYTES."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.parts: list[dict[str, Any]] = []
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
+        self._parquet: pq.ParquetWriter | None = None
+        self._counts: Counter[str] = Counter()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._waiting.append(batch)
+        self._waiting_bytes += batch.get_total_buffer_size()
+        if self._waiting_bytes >= ROW_GROUP_BYTES:
+            self._flush()
+            if self._counts["bytes"] >= PART_BYTES or self._counts["documents"] >= PART_DOCUMENTS:
+                self._end_part()
+
+    def close(self) -> None:
+        """Writes what waits; a unit without documents still has one part, with no rows."""
+        self._flush()
+        if self._parquet is not None or not self.parts:
+            self._end_part()
+
+    def _flush(self) -> None:
+        table = pa.Table.from_batches(self._waiting, schema=PART_SCHEMA)
+        self._waiting, self._waiting_bytes = [], 0
+        if table.num_rows:
+            self._open().write_table(table, row_group_size=table.num_rows)
+            self._counts.update(count_table(table))
+
+    def _open(self) -> pq.ParquetWriter:
+        if self._parquet is None:
+            path = self.folder / f"part-{len(self.parts):05d}.parquet"
+            self._parquet = pq.ParquetWriter(path, PART_SCHEMA, compression="zstd", use_dictionary=["source", "lang"])
+        return self._parquet
+
+    def _end_part(self) -> None:
+        self._open().close()
+        counts = {column: self._counts[column] for column in PARTS_SCHEMA.names[3:]}
+        self.parts.append({"file": f"part-{len(self.parts):05d}.parquet", **counts})
+        self._parquet, self._counts = None, Counter()
+
+
+def count_table(table: pa.Table) -> dict[str, int]:
+    sizes = pc.binary_length(table["text"])
+    counts = {"documents": table.num_rows, "bytes": pc.sum(sizes).as_py()}
+    for split in SPLITS:
+        chosen = pc.equal(table["split"], split)
+        counts[f"{split}_bytes"] = pc.sum(sizes.filter(chosen)).as_py() or 0
+    return counts
+
+
+def totals(rows: list[dict[str, Any]]) -> dict[str, int]:
+    return {column: sum(row[column] for row in rows) for column in PARTS_SCHEMA.names[3:]}
+
+
+def write_parts(store: Store, refs: list[ObjectRef], folder: Path) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = []
+    problems, report = Problems(), NormalizationReport()
+    for ref in refs:
+        manifest = objects.read_manifest(store, ref)
+        for part in manifest.counts["parts"]:
+            rows.append({"object": str(ref), "sha256": manifest.file(part["file"]).sha256, **part})
+        found = read_json(objects.folder_of(store, ref) / "report.json")
+        problems.merge(Problems.from_json(found["reading"]))
+        report.merge(NormalizationReport.from_json(found["normalization"]))
+    pq.write_table(pa.Table.from_pylist(rows, schema=PARTS_SCHEMA), folder / "parts.parquet", compression="zstd")
+    write_json(folder / "report.json", {"reading": problems.to_json(), "normalization": report.to_json()})
+    return {"parts": len(rows), **totals(rows), "problems": problems.to_json(), "normalization": report.to_json()}
+
+
+def read_parts(store: Store, folder: Path) -> list[Part]:
+    """The parts of a normalized corpus, in order."""
+    rows = pq.read_table(folder / "parts.parquet", memory_map=False).to_pylist()
+    return [
+        Part(
+            ref := ObjectRef.parse(row["object"]),
+            objects.folder_of(store, ref) / row["file"],
+            row["sha256"],
+            row["documents"],
+            row["bytes"],
+            {split: row[f"{split}_bytes"] for split in SPLITS},
+        )
+        for row in rows
+    ]
+
+
+def read_part(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """Row groups of a part as batches of the given columns; memory is bounded by one row group."""
+    with pq.ParquetFile(path) as parquet:
+        for group in range(parquet.num_row_groups):
+            table = parquet.read_row_group(group, columns=columns).combine_chunks()
+            yield from table.to_batches()

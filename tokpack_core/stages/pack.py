@@ -1,0 +1,229 @@
+"""packed_sequences/<dataset>: which tokens stand in which pack, by corpus and split; no token is copied.
+
+A unit is a block: a run of shards of one corpus, about BLOCK_DOCUMENTS, and one split. It publishes `plan.parquet`
+with a row a segment (pack, part, document, start, length, chunk, chunks, mode), packs numbered in their final order,
+which is a keyed permutation within the block. The asset's object lists its blocks in `blocks.parquet`, each corpus and
+split ordered by the hash of the block's key, and with each block the shards that `part` counts through.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tokpack_core.config import SPLITS, PackingConfig
+from tokpack_core.errors import GateError
+from tokpack_core.packing.permutation import permuted
+from tokpack_core.packing.plan import PackingPlan
+from tokpack_core.packing.strategies import pack
+from tokpack_core.packing.truncation import PackingFigures, packing_figures
+from tokpack_core.stages import tokenizer as tokenizer_stage
+from tokpack_core.stages.asset import Built, Workplace, current, finish
+from tokpack_core.stages.runs import cut_runs
+from tokpack_core.stages.shards import Shard, read_shards
+from tokpack_core.stages.unit import Unit, run_units
+from tokpack_core.store import objects
+from tokpack_core.store.actions import Action, library_versions
+from tokpack_core.store.objects import ObjectRef
+from tokpack_core.store.store import Store
+from tokpack_core.verdict import Verdict
+
+STAGE = "packed_sequences"
+UNIT_STAGE = "packing_block"
+VERSION = 1
+BLOCK_DOCUMENTS = 10**5
+BLOCK_SHARDS = 256
+BLOCK_LIMIT = 10**6
+TEXT_MODE = 0
+CHECKS = {"packing_utilization": True, "nothing_lost": True}
+
+PLAN_SCHEMA = pa.schema(
+    {"pack": pa.int64(), "part": pa.int32(), "document": pa.int64(), "start": pa.int64(), "length": pa.int32()}
+    | {"chunk": pa.int32(), "chunks": pa.int32(), "mode": pa.int8()}
+)
+BLOCKS_SCHEMA = pa.schema(
+    {"corpus": pa.string(), "split": pa.string(), "object": pa.string(), "shards": pa.list_(pa.string())}
+    | {"packs": pa.int64(), "tokens": pa.int64()}
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One packing plan and the shards its rows point into."""
+
+    corpus: str
+    split: str
+    object: ObjectRef
+    shards: list[ObjectRef]
+    packs: int
+    tokens: int
+
+
+def asset_key(dataset: str) -> str:
+    return f"packed_sequences/{dataset}"
+
+
+def build(work: Workplace, dataset: str) -> Built:
+    config = work.project.datasets[dataset]
+    places = [
+        (corpus, split, run)
+        for corpus in sorted(config.mixture)
+        for run in shard_runs(read_shards(work, config.tokenizer, corpus))
+        for split in SPLITS
+    ]
+    units = [make_unit(config.packing, config.seed, run, split) for _, split, run in places]
+    results = run_units(work.store, work.engine, units, work.on_progress)
+    rows = [
+        {"corpus": corpus, "split": split, "object": str(ref), "shards": [str(s.object) for s in run], "key": key}
+        for (corpus, split, run), ref, key in zip(places, results.refs, [u.action.key for u in units], strict=True)
+    ]
+    tokenizer, _ = tokenizer_stage.current_tokenizer(work, config.tokenizer)
+    parameters = {"sequence_length": config.packing.sequence_length, "strategy": config.packing.strategy}
+    action = Action(STAGE, VERSION, parameters, {"tokenizer": str(tokenizer), "blocks": rows})
+    unit = Unit(action, partial(write_blocks, work.store, rows, str(tokenizer), parameters))
+    return finish(work, asset_key(dataset), unit, results.run, results.reused)
+
+
+def shard_runs(shards: list[Shard]) -> list[list[Shard]]:
+    runs = cut_runs(shards, lambda s: s.part, lambda s: s.documents, BLOCK_DOCUMENTS, BLOCK_SHARDS, BLOCK_LIMIT)
+    return list(runs)
+
+
+def make_unit(packing: PackingConfig, seed: int, shards: list[Shard], split: str) -> Unit:
+    action = Action(
+        UNIT_STAGE,
+        VERSION,
+        {**packing.model_dump(mode="json"), "split": split, "seed": seed},
+        {"documents": [shard.documents_sha256 for shard in shards]},
+        library_versions("pyarrow"),
+    )
+    paths = [shard.folder / "documents.parquet" for shard in shards]
+    build_plan = partial(write_plan, paths, split, packing, action.key)
+    return Unit(action, build_plan, sum(shard.documents for shard in shards))
+
+
+def write_plan(paths: list[Path], split: str, packing: PackingConfig, key: str, folder: Path) -> dict[str, Any]:
+    parts, documents, lengths = read_lengths(paths, split)
+    plan = pack(lengths, packing.sequence_length, packing.strategy)
+    order = permuted(plan.packs, f"packs of {key}".encode())
+    write_segments(plan, order, parts, documents, folder / "plan.parquet")
+    figures = packing_figures(plan, lengths, packing.sequence_length)
+    return {"split": split, "figures": figures.as_dict()}
+
+
+def read_lengths(
+    paths: list[Path], split: str
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Part number, row in that part, and tokens of each document of the split, in order."""
+    parts, rows, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for number, path in enumerate(paths):
+        table = pq.read_table(path, columns=["split", "tokens"], memory_map=False)
+        chosen = np.flatnonzero(pa.compute.equal(table["split"], split).to_numpy())
+        parts.append(np.full(chosen.size, number, np.int32))
+        rows.append(chosen.astype(np.int64))
+        lengths.append(table["tokens"].to_numpy()[chosen])
+    return np.concatenate(parts), np.concatenate(rows), np.concatenate(lengths)
+
+
+def write_segments(
+    plan: PackingPlan,
+    order: npt.NDArray[np.int64],
+    parts: npt.NDArray[np.int32],
+    documents: npt.NDArray[np.int64],
+    path: Path,
+) -> None:
+    """The plan's segments with packs in the given order, as one parquet file."""
+    counts = np.diff(plan.pack_offsets)[order]
+    first = np.cumsum(counts) - counts
+    segments = np.repeat(plan.pack_offsets[:-1][order] - first, counts) + np.arange(counts.sum())
+    document = plan.document[segments]
+    columns = [
+        np.repeat(np.arange(plan.packs, dtype=np.int64), counts),
+        parts[document],
+        documents[document],
+        plan.start[segments],
+        plan.length[segments],
+        plan.chunk[segments],
+        plan.chunks[segments],
+        np.full(segments.size, TEXT_MODE, np.int8),
+    ]
+    pq.write_table(pa.table(columns, schema=PLAN_SCHEMA), path, compression="zstd")
+
+
+def write_blocks(
+    store: Store, rows: list[dict[str, Any]], tokenizer: str, parameters: dict[str, Any], folder: Path
+) -> dict[str, Any]:
+    """Lists the blocks in their final order and sums their figures by corpus and split."""
+    total = PackingFigures()
+    by_split: dict[str, PackingFigures] = {}
+    listed = []
+    for row in sorted(rows, key=lambda r: (r["corpus"], SPLITS.index(r["split"]), r["key"])):
+        counts = objects.read_manifest(store, ObjectRef.parse(row["object"])).counts
+        figures = PackingFigures.from_dict(counts["figures"])
+        place = f"{row['corpus']}/{row['split']}"
+        by_split[place] = by_split.get(place, PackingFigures()) + figures
+        total += figures
+        listed.append({**row, "packs": figures.packs, "tokens": figures.tokens})
+    pq.write_table(pa.Table.from_pylist(listed, schema=BLOCKS_SCHEMA), folder / "blocks.parquet", compression="zstd")
+    split_figures = {place: figures.as_dict() for place, figures in by_split.items()}
+    return {"tokenizer": tokenizer, **parameters, "figures": total.as_dict(), "by_split": split_figures}
+
+
+def read_blocks(folder: Path) -> list[Block]:
+    rows = pq.read_table(folder / "blocks.parquet", memory_map=False).to_pylist()
+    return [
+        Block(
+            row["corpus"],
+            row["split"],
+            ObjectRef.parse(row["object"]),
+            [ObjectRef.parse(shard) for shard in row["shards"]],
+            row["packs"],
+            row["tokens"],
+        )
+        for row in rows
+    ]
+
+
+def verdicts(work: Workplace, dataset: str) -> list[Verdict]:
+    """The stored figures of the newest plans against the current limits."""
+    ref, _ = current(work, asset_key(dataset))
+    figures = PackingFigures.from_dict(objects.read_manifest(work.store, ref).counts["figures"])
+    return [utilization_verdict(work, dataset, figures), nothing_lost_verdict(figures)]
+
+
+def utilization_verdict(work: Workplace, dataset: str, figures: PackingFigures) -> Verdict:
+    config = work.project.datasets[dataset]
+    limit = config.checks.min_packing_utilization
+    explanation = (
+        f"packing fills {figures.utilization:.2%} of {figures.packs:,} packs of {config.packing.sequence_length} "
+        f"tokens ({figures.padding:,} positions are padding); at least {limit:.2%} is asked."
+    )
+    if figures.utilization < limit:
+        explanation += (
+            f" Use strategy best_fit (now {config.packing.strategy}), a shorter sequence_length, more text in small "
+            "splits, or lower checks.min_packing_utilization."
+        )
+    return Verdict("packing_utilization", figures.utilization >= limit, figures.utilization, limit, explanation)
+
+
+def nothing_lost_verdict(figures: PackingFigures) -> Verdict:
+    explanation = f"{figures.tokens_lost:,} of {figures.tokens:,} tokens of {figures.documents:,} documents are lost."
+    return Verdict("nothing_lost", figures.tokens_lost == 0, float(figures.tokens_lost), 0.0, explanation)
+
+
+def require_passed(work: Workplace, dataset: str) -> None:
+    """The gate before the export.
+
+    Raises:
+        GateError: a figure is beyond its limit.
+    """
+    failed = [verdict for verdict in verdicts(work, dataset) if not verdict.passed]
+    if failed:
+        raise GateError(f"packed_sequences/{dataset} stops here: " + " ".join(v.explanation for v in failed))

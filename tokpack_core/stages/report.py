@@ -1,0 +1,223 @@
+"""vocabulary_report/<tokenizer>: counts over the training sample, figures on the test splits, and the gate.
+
+A unit counts one part: its share of the recorded training sample, or its test documents. The asset's object holds the
+sums (`token_counts.parquet`, `language_counts.parquet`), `report.json` and `report.html`. Limits and verdicts are part
+of neither: `verdicts` evaluates the stored figures against the current configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tokpack_core.errors import GateError, StoreError
+from tokpack_core.stages import tokenizer as tokenizer_stage
+from tokpack_core.stages.asset import Built, Workplace, current, finish, read_json, write_json
+from tokpack_core.stages.normalize import Part, read_part
+from tokpack_core.stages.sample import SamplePart, corpus_parts, sampled_batches
+from tokpack_core.stages.unit import Unit, run_units
+from tokpack_core.store import objects
+from tokpack_core.store.actions import Action, library_versions
+from tokpack_core.store.objects import ObjectRef
+from tokpack_core.store.store import Store
+from tokpack_core.tokenizers.normalization_agreement import agrees_with_normalized
+from tokpack_core.tokenizers.protocol import Tokenizer
+from tokpack_core.tokenizers.round_trip import round_trip_failures
+from tokpack_core.verdict import Verdict
+from tokpack_core.vocabulary.counts import TokenCounts, count
+from tokpack_core.vocabulary.gates import evaluate
+from tokpack_core.vocabulary.report import build_report
+from tokpack_core.vocabulary.report_page import render_page
+
+STAGE = "vocabulary_report"
+UNIT_STAGE = "token_counts"
+VERSION = 1
+ROUND_TRIP_DOCUMENTS = 200
+"""Documents of a part whose round trip is tried."""
+AGREEMENT_DOCUMENTS = 1_000
+"""Documents, of all, on which raw text is compared with normalized text."""
+CHECKS = {
+    "rare_token_share": True,
+    "vocabulary_utilization": True,
+    "round_trip": True,
+    "normalization_agreement": False,
+}
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a report is made from: counts of the sample and of the test splits, and the units of normalized text."""
+
+    tokenizer: ObjectRef
+    sample: list[ObjectRef]
+    test: list[ObjectRef]
+    normalized: list[ObjectRef]
+
+    def as_json(self) -> dict[str, Any]:
+        lists = {"sample": self.sample, "test": self.test, "normalized": self.normalized}
+        return {"tokenizer": str(self.tokenizer)} | {name: list(map(str, refs)) for name, refs in lists.items()}
+
+
+def asset_key(tokenizer: str) -> str:
+    return f"vocabulary_report/{tokenizer}"
+
+
+def build(work: Workplace, tokenizer: str) -> Built:
+    ref, folder = tokenizer_stage.current_tokenizer(work, tokenizer)
+    seed = work.project.tokenizers[tokenizer].seed
+    sample = tokenizer_stage.recorded_sample(work, tokenizer)
+    parts = [part for corpus in work.project.training_corpora(tokenizer) for part in corpus_parts(work, corpus)]
+    units = [sample_unit(work.store, ref, folder, part, seed) for part in sample]
+    units += [test_unit(ref, folder, part) for part in parts]
+    results = run_units(work.store, work.engine, units, work.on_progress)
+    read = Inputs(
+        ref,
+        sample=results.refs[: len(sample)],
+        test=results.refs[len(sample) :],
+        normalized=list(dict.fromkeys(part.object for part in parts)),
+    )
+    action = Action(STAGE, VERSION, {"name": tokenizer}, read.as_json(), library_versions(*tokenizer_stage.LIBRARIES))
+    unit = Unit(action, partial(write_report, work.store, tokenizer, read))
+    return finish(work, asset_key(tokenizer), unit, results.run, results.reused)
+
+
+def sample_unit(store: Store, tokenizer: ObjectRef, folder: Path, part: SamplePart, seed: int) -> Unit:
+    drawn = {"split": "train", "fraction": part.fraction, "seed": seed}
+    action = count_action(tokenizer, part.sha256, drawn)
+    return Unit(action, partial(count_sample, folder, part.path(store), part.fraction, seed), part.train_bytes)
+
+
+def test_unit(tokenizer: ObjectRef, folder: Path, part: Part) -> Unit:
+    action = count_action(tokenizer, part.sha256, {"split": "test", "round_trip_documents": ROUND_TRIP_DOCUMENTS})
+    return Unit(action, partial(count_test, folder, part.path), part.split_bytes["test"])
+
+
+def count_action(tokenizer: ObjectRef, part: str, parameters: dict[str, Any]) -> Action:
+    inputs = {"tokenizer": str(tokenizer), "part": part}
+    return Action(UNIT_STAGE, VERSION, parameters, inputs, library_versions(*tokenizer_stage.LIBRARIES, "pyarrow"))
+
+
+def count_sample(tokenizer_folder: Path, part: Path, fraction: float, seed: int, folder: Path) -> dict[str, Any]:
+    tokenizer = tokenizer_stage.load(tokenizer_folder)
+    counts = TokenCounts.zero(tokenizer.vocab_size)
+    for batch in sampled_batches(part, fraction, seed, ["text", "lang"]):
+        counts += count(tokenizer.encode(batch["text"]), batch["text"], batch["lang"], tokenizer.vocab_size)
+    counts.write(folder)
+    return {"tokens": int(counts.tokens.sum())}
+
+
+def count_test(tokenizer_folder: Path, part: Path, folder: Path) -> dict[str, Any]:
+    tokenizer = tokenizer_stage.load(tokenizer_folder)
+    counts = TokenCounts.zero(tokenizer.vocab_size)
+    tried = 0
+    failures: list[str] = []
+    for batch in read_part(part, ["id", "text", "lang", "split"]):
+        chosen = batch.filter(pc.equal(batch["split"], "test"))
+        counts += count(tokenizer.encode(chosen["text"]), chosen["text"], chosen["lang"], tokenizer.vocab_size)
+        tried_now = chosen.slice(0, ROUND_TRIP_DOCUMENTS - tried)
+        failures += failed_documents(tokenizer, tried_now)
+        tried += len(tried_now)
+    counts.write(folder)
+    return {"tokens": int(counts.tokens.sum()), "round_trip": {"documents": tried, "failures": failures}}
+
+
+def failed_documents(tokenizer: Tokenizer, batch: Any) -> list[str]:
+    """Ids of the documents that do not come back from encode and decode."""
+    return [batch["id"][row].as_py() for row in round_trip_failures(tokenizer, batch["text"])]
+
+
+def write_report(store: Store, name: str, read: Inputs, folder: Path) -> dict[str, Any]:
+    tokenizer = tokenizer_stage.load(objects.folder_of(store, read.tokenizer))
+    sample, test = (sum_counts(store, refs, tokenizer.vocab_size) for refs in (read.sample, read.test))
+    facts = tokenizer_stage.describe(tokenizer) | {"digest": str(read.tokenizer)}
+    report = build_report(name, facts, tokenizer.vocabulary(), sample, test)
+    report["round_trip"] = sum_round_trips(store, read.test)
+    report["normalization_agreement"] = judge_agreement(store, tokenizer, read.normalized)
+    write_json(folder / "report.json", report)
+    (folder / "report.html").write_text(render_page(report), encoding="utf-8")
+    sample.write(folder)
+    return {"tokenizer": str(read.tokenizer), "sample_tokens": int(sample.tokens.sum())}
+
+
+def judge_agreement(store: Store, tokenizer: Tokenizer, normalized: list[ObjectRef]) -> dict[str, Any]:
+    """Whether raw text gets the ids of normalized text, on documents that the unicode form changed."""
+    tried = 0
+    failures: list[str] = []
+    for ref in normalized if tokenizer.unicode != "none" else []:
+        table = pq.read_table(objects.folder_of(store, ref) / "changed.parquet", memory_map=False)
+        batch = table.slice(0, AGREEMENT_DOCUMENTS - tried).combine_chunks()
+        raw, expected = (batch[name].combine_chunks() for name in ("cleaned", "normalized"))
+        failures += [expected[row].as_py() for row in agrees_with_normalized(tokenizer, raw, expected)]
+        tried += batch.num_rows
+    return {"documents": tried, "failures": len(failures), "examples": [text[:200] for text in failures[:5]]}
+
+
+def sum_counts(store: Store, refs: Iterable[ObjectRef], vocab_size: int) -> TokenCounts:
+    total = TokenCounts.zero(vocab_size)
+    for ref in refs:
+        total += TokenCounts.read(objects.folder_of(store, ref))
+    return total
+
+
+def sum_round_trips(store: Store, refs: Iterable[ObjectRef]) -> dict[str, Any]:
+    found = [objects.read_manifest(store, ref).counts["round_trip"] for ref in refs]
+    failures = [document for one in found for document in one["failures"]]
+    return {"documents": sum(one["documents"] for one in found), "failures": len(failures), "examples": failures[:20]}
+
+
+def verdicts(work: Workplace, tokenizer: str) -> list[Verdict]:
+    """The stored figures of the newest report against the current limits.
+
+    Raises:
+        StoreError: there is no report, or it is one of another version of the tokenizer.
+    """
+    _, folder = current(work, asset_key(tokenizer))
+    report = read_json(folder / "report.json")
+    tokenizer_ref, _ = tokenizer_stage.current_tokenizer(work, tokenizer)
+    if report["tokenizer"]["digest"] != str(tokenizer_ref):
+        raise StoreError(
+            f"vocabulary_report/{tokenizer} is of another version of the tokenizer; "
+            f"run `tokpack build vocabulary_report/{tokenizer}`"
+        )
+    limits = work.project.tokenizers[tokenizer].checks
+    return [*evaluate(report, limits), round_trip_verdict(report), agreement_verdict(report)]
+
+
+def round_trip_verdict(report: dict[str, Any]) -> Verdict:
+    trip = report["round_trip"]
+    explanation = (
+        f"{trip['failures']} of {trip['documents']} test documents do not come back from encode and decode"
+        + (f", the first is {trip['examples'][0]}" if trip["examples"] else "")
+    )
+    return Verdict("round_trip", trip["failures"] == 0, float(trip["failures"]), 0.0, explanation)
+
+
+def agreement_verdict(report: dict[str, Any]) -> Verdict:
+    found = report["normalization_agreement"]
+    form = report["tokenizer"]["unicode"]
+    if form == "none":
+        explanation = "the tokenizer's file carries no unicode form: give it normalized text"
+    else:
+        explanation = (
+            f"the tokenizer's file carries {form}: of {found['documents']} documents that normalization changed, "
+            f"{found['failures']} get other ids from their raw text"
+        )
+    passed = form == "none" or found["failures"] == 0
+    return Verdict("normalization_agreement", passed, float(found["failures"]), 0.0, explanation, blocking=False)
+
+
+def require_passed(work: Workplace, tokenizer: str) -> None:
+    """The gate before the shards.
+
+    Raises:
+        GateError: a figure is beyond its limit.
+    """
+    failed = [verdict for verdict in verdicts(work, tokenizer) if verdict.blocking and not verdict.passed]
+    if failed:
+        raise GateError(f"vocabulary_report/{tokenizer} stops here: " + " ".join(v.explanation for v in failed))

@@ -1,0 +1,142 @@
+"""tokenizer_model/<tokenizer>: trained once on a sample of the train splits, or taken from existing files.
+
+Frozen: while its own configuration stays the same, a tokenizer is kept though its training text, the code or a
+library changed; it is then shown as stale, and trained again on request only.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tokpack_core.config import Project, SpecialTokens, TrainConfig, UnicodeForm
+from tokpack_core.errors import ConfigError, InputError
+from tokpack_core.stages.asset import Built, Workplace, current, finish, kept
+from tokpack_core.stages.sample import SamplePart, plan_sample, sample_inputs, sample_texts
+from tokpack_core.stages.unit import Unit
+from tokpack_core.store import actions, history, objects
+from tokpack_core.store.actions import Action, library_versions
+from tokpack_core.store.files import sha256_of
+from tokpack_core.store.objects import ObjectRef
+from tokpack_core.store.store import Store
+from tokpack_core.tokenizers import registry
+from tokpack_core.tokenizers.protocol import Tokenizer
+
+STAGE = "tokenizer_model"
+VERSION = 1
+LIBRARIES = ("tokenizers", "sentencepiece", "tiktoken")
+REPORTED_BY_CONFIG = {"train_on", "sample_bytes", "seed", "bos", "retrain", "checks"}
+"""Settings that shape the sample, the shards or the gates, but not how a tokenizer is trained."""
+
+
+def asset_key(tokenizer: str) -> str:
+    return f"tokenizer_model/{tokenizer}"
+
+
+def train_config(project: Project, tokenizer: str) -> TrainConfig:
+    config = project.tokenizers[tokenizer]
+    return TrainConfig(**config.model_dump(exclude=REPORTED_BY_CONFIG))
+
+
+def parameters(project: Project, tokenizer: str) -> dict[str, Any]:
+    """All of a tokenizer's configuration that shapes its bytes; the text it is trained on is an input."""
+    config = project.tokenizers[tokenizer]
+    shaping = train_config(project, tokenizer).model_dump(mode="json", exclude={"path"})
+    if config.family == "pretrained":
+        return shaping
+    sample = {"train_on": project.training_corpora(tokenizer), "sample_bytes": config.sample_bytes}
+    return shaping | sample | {"seed": config.seed, "unicode": project.unicode_form(tokenizer)}
+
+
+def build(work: Workplace, tokenizer: str) -> Built:
+    config = work.project.tokenizers[tokenizer]
+    if config.family == "pretrained":
+        return build_pretrained(work, tokenizer)
+    sample = plan_sample(work, tokenizer)
+    action = Action(
+        STAGE,
+        VERSION,
+        parameters(work.project, tokenizer),
+        {"sample": sample_inputs(sample)},
+        library_versions(*LIBRARIES),
+    )
+    entry = history.latest(work.store, asset_key(tokenizer))
+    if entry is not None and objects.exists(work.store, entry.object):
+        before = actions.read_action(work.store, STAGE, entry.action)
+        stale = why_stale(before, action)
+        if before.parameters == action.parameters and not work.retrain and not (stale and config.retrain == "auto"):
+            return kept(work, asset_key(tokenizer), entry, stale)
+    unicode = work.project.unicode_form(tokenizer)
+    build_model = partial(train, work.store, train_config(work.project, tokenizer), sample, config.seed, unicode)
+    return finish(work, asset_key(tokenizer), Unit(action, build_model))
+
+
+def why_stale(before: Action, now: Action) -> str | None:
+    """What changed since a frozen tokenizer was trained, in words, or None."""
+    changes = {
+        "its training text": before.inputs != now.inputs,
+        "the training code": before.code_version != now.code_version,
+        "a library": before.libraries != now.libraries,
+    }
+    changed = [name for name, differs in changes.items() if differs]
+    return f"{' and '.join(changed)} changed since it was trained" if changed else None
+
+
+def train(
+    store: Store, config: TrainConfig, sample: list[SamplePart], seed: int, unicode: UnicodeForm, folder: Path
+) -> dict[str, Any]:
+    tokenizer = registry.train(config, sample_texts(store, sample, seed), unicode)
+    tokenizer.save(folder)
+    return describe(tokenizer) | {"sample_bytes": round(sum(p.fraction * p.train_bytes for p in sample))}
+
+
+def build_pretrained(work: Workplace, tokenizer: str) -> Built:
+    config = work.project.tokenizers[tokenizer]
+    path = work.project.base / str(config.path)
+    if not path.exists():
+        raise InputError(f"tokenizer {tokenizer}: there is no {path}; correct `path` in the configuration")
+    files = sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
+    inputs = {"files": {file.name: sha256_of(file) for file in files}}
+    action = Action(STAGE, VERSION, parameters(work.project, tokenizer), inputs, library_versions(*LIBRARIES))
+    build_model = partial(import_pretrained, train_config(work.project, tokenizer), path, tokenizer)
+    return finish(work, asset_key(tokenizer), Unit(action, build_model))
+
+
+def import_pretrained(config: TrainConfig, path: Path, name: str, folder: Path) -> dict[str, Any]:
+    tokenizer = registry.load(path, config.special_tokens, config.pretokenizer)
+    if "eod" not in tokenizer.special_tokens:
+        raise ConfigError(
+            f"tokenizers.{name}: {path} names no end-of-document token; say which one it is in "
+            "special_tokens: {eod: ...}"
+        )
+    tokenizer.save(folder)
+    return describe(tokenizer)
+
+
+def describe(tokenizer: Tokenizer) -> dict[str, Any]:
+    """What the manifest says of a tokenizer."""
+    return {
+        "family": tokenizer.family,
+        "vocab_size": tokenizer.vocab_size,
+        "special_tokens": tokenizer.special_tokens,
+        "unicode": tokenizer.unicode,
+    }
+
+
+def current_tokenizer(work: Workplace, tokenizer: str) -> tuple[ObjectRef, Path]:
+    return current(work, asset_key(tokenizer))
+
+
+def recorded_sample(work: Workplace, tokenizer: str) -> list[SamplePart]:
+    """The sample that the newest version was trained on; for a pretrained one, the one it is judged on."""
+    if work.project.tokenizers[tokenizer].family == "pretrained":
+        return plan_sample(work, tokenizer)
+    entry = history.require_latest(work.store, asset_key(tokenizer))
+    inputs = actions.read_action(work.store, STAGE, entry.action).inputs["sample"]
+    return [SamplePart(**part) for part in inputs]
+
+
+def load(folder: Path) -> Tokenizer:
+    """A published tokenizer; its special tokens stand in its own files."""
+    return registry.load(folder, SpecialTokens())

@@ -1,0 +1,84 @@
+"""Actions: what was run, keyed by everything that shapes its bytes, and the object that came out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from tokpack_core.store.files import replace_file
+from tokpack_core.store.objects import ObjectRef, exists
+from tokpack_core.store.store import Store
+
+
+@dataclass(frozen=True)
+class Action:
+    """One piece of work.
+
+    Attributes:
+        stage: name of the stage, which is also the folder of its objects.
+        code_version: the stage's own number, raised when its output for the same input changes.
+        parameters: JSON-able settings that shape the bytes.
+        inputs: JSON-able names of what is read, by content.
+        libraries: versions of the libraries that shape the bytes.
+    """
+
+    stage: str
+    code_version: int
+    parameters: dict[str, Any] = field(default_factory=dict)
+    inputs: dict[str, Any] = field(default_factory=dict)
+    libraries: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        return json_digest(asdict(self))
+
+
+def json_digest(value: Any) -> str:
+    """Hex sha256 of a JSON-able value, whatever the order of its keys."""
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def library_versions(*names: str) -> dict[str, str]:
+    return {name: version(name) for name in names}
+
+
+def path_of(store: Store, stage: str, key: str) -> Path:
+    return store.actions / stage / f"{key}.json"
+
+
+def lookup(store: Store, action: Action) -> ObjectRef | None:
+    """The object this action gave before, if it is still there."""
+    try:
+        document = orjson.loads(path_of(store, action.stage, action.key).read_bytes())
+    except FileNotFoundError:
+        return None
+    ref = ObjectRef.parse(document["object"])
+    return ref if exists(store, ref) else None
+
+
+def record(store: Store, action: Action, ref: ObjectRef) -> None:
+    document = asdict(action) | {"object": str(ref)}
+    content = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+    replace_file(path_of(store, action.stage, action.key), content, store.tmp)
+
+
+def read_action(store: Store, stage: str, key: str) -> Action:
+    return load_record(path_of(store, stage, key))[0]
+
+
+def load_record(path: Path) -> tuple[Action, ObjectRef]:
+    document = orjson.loads(path.read_bytes())
+    ref = ObjectRef.parse(document.pop("object"))
+    return Action(**document), ref
+
+
+def list_actions(store: Store) -> Iterator[tuple[Action, ObjectRef]]:
+    """Every recorded action with its object, by stage and key."""
+    for path in sorted(store.actions.glob("*/*.json")):
+        yield load_record(path)

@@ -1,0 +1,47 @@
+"""Token ids of many documents as two flat arrays: what every encoder gives and every decoder takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Document d holds `ids[offsets[d] : offsets[d + 1]]`; an empty document is a repeated offset."""
+
+    ids: npt.NDArray[np.int32]
+    """[total tokens]"""
+    offsets: npt.NDArray[np.int64]
+    """[documents + 1], first 0, last the number of tokens"""
+
+    @property
+    def documents(self) -> int:
+        return self.offsets.size - 1
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Tokens of each document: int64 [documents]."""
+        return np.diff(self.offsets)
+
+
+def from_lists(lists: Sequence[Sequence[int]]) -> Encoded:
+    """One list of ids a document, as the libraries give them, in flat arrays."""
+    offsets = np.zeros(len(lists) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, lists), np.int64, len(lists)), out=offsets[1:])
+    return Encoded(np.fromiter(chain.from_iterable(lists), np.int32, int(offsets[-1])), offsets)
+
+
+def concatenate(parts: Iterable[Encoded]) -> Encoded:
+    """The documents of all parts, in order."""
+    parts = list(parts)
+    lengths = [part.lengths for part in parts]
+    offsets = np.zeros(sum(map(len, lengths)) + 1, np.int64)
+    if parts:
+        np.cumsum(np.concatenate(lengths), out=offsets[1:])
+    ids = np.concatenate([part.ids for part in parts]) if parts else np.empty(0, np.int32)
+    return Encoded(ids, offsets)

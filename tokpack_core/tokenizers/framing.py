@@ -1,0 +1,22 @@
+"""Puts BOS before and EOD after documents, on flat arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tokpack_core.tokenizers.encoded import Encoded
+
+
+def framed(encoded: Encoded, chosen: npt.NDArray[np.bool_], bos: int | None, eod: int) -> Encoded:
+    """The same documents, those chosen (bool [documents]) with `eod` at the end and, unless None, `bos` at the start."""
+    added = chosen.astype(np.int64) * (1 if bos is None else 2)
+    if bos is None:
+        places = encoded.offsets[1:][chosen]
+        values = np.full(places.size, eod, np.int32)
+    else:
+        # Column order keeps the EOD of one document before the BOS of the next at the same place.
+        places = np.stack([encoded.offsets[:-1][chosen], encoded.offsets[1:][chosen]], axis=1).ravel()
+        values = np.tile(np.array([bos, eod], np.int32), places.size // 2)
+    offsets = encoded.offsets + np.concatenate([[0], np.cumsum(added)])
+    return Encoded(np.insert(encoded.ids, places, values), offsets)

@@ -1,0 +1,152 @@
+"""The engine for every `tokenizer.json`: Hugging Face tokenizers, set to treat all text as ordinary text.
+
+On load, truncation, padding and BPE dropout inside the file are switched off, since they would change the ids of text,
+and special tokens in text are read as text (`encode_special_tokens`). Added tokens that the file does not mark as
+special belong to its vocabulary and match as they do in the reference.
+
+Saved: `tokenizer.json` and `tokenizer_config.json`; the folder opens in `transformers.AutoTokenizer`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from tokenizers import AddedToken
+from tokenizers import Tokenizer as Engine
+
+from tokpack_core.config import UnicodeForm
+from tokpack_core.errors import InputError
+from tokpack_core.tokenizers.encoded import Encoded, concatenate, from_lists
+from tokpack_core.tokenizers.metadata import Metadata, write_metadata
+from tokpack_core.tokenizers.text_batches import text_batches
+from tokpack_core.tokenizers.token_bytes import (
+    META_SPACE,
+    ByteDecoder,
+    byte_level_bytes,
+    byte_piece,
+    unknown_id,
+    vocabulary_table,
+)
+from tokpack_core.tokenizers.unicode_forms import form_applied
+
+FILE_NAME = "tokenizer.json"
+
+
+class HuggingFaceTokenizer:
+    """A tokenizer.json as a Tokenizer (see protocol)."""
+
+    def __init__(self, engine: Engine, metadata: Metadata, source: str) -> None:
+        """`source` names the tokenizer in errors. Special tokens that the vocabulary lacks are appended to it."""
+        engine.encode_special_tokens = True
+        self._engine = engine
+        self._metadata = metadata
+        self.family = metadata.family
+        self.training: Mapping[str, int] = metadata.training
+        self.special_tokens = {
+            role: special_id(engine, role, text, source) for role, text in metadata.special_tokens.items()
+        }
+        self.unicode: UnicodeForm = form_applied(engine.normalizer.normalize_str) if engine.normalizer else "none"
+        description = json.loads(engine.to_str())
+        self._byte_level = (description["decoder"] or {}).get("type") == "ByteLevel"
+        self._prefix = description["model"].get("continuing_subword_prefix") or ""
+        self._vocabulary = self._build_vocabulary()
+        self.vocab_size = int(self._vocabulary["id"][-1].as_py()) + 1
+        self._byte_decoder = ByteDecoder(self._vocabulary, self.vocab_size) if self._byte_level else None
+
+    def encode(self, texts: pa.Array) -> Encoded:
+        def encode_batch(batch: pa.Array) -> Encoded:
+            encodings = self._engine.encode_batch_fast(batch.to_pylist(), add_special_tokens=False)
+            return from_lists([encoding.ids for encoding in encodings])
+
+        return concatenate(map(encode_batch, text_batches(texts)))
+
+    def decode(self, encoded: Encoded) -> pa.Array:
+        if self._byte_decoder is not None:
+            return self._byte_decoder.decode(encoded)
+        if encoded.ids.size and (encoded.ids.min() < 0 or encoded.ids.max() >= self.vocab_size):
+            raise unknown_id(encoded.ids, self.vocab_size)
+        ids = [part.tolist() for part in split_documents(encoded)]
+        return pa.array(self._engine.decode_batch(ids, skip_special_tokens=False), pa.string())
+
+    def vocabulary(self) -> pa.Table:
+        return self._vocabulary
+
+    def save(self, folder: Path) -> None:
+        (folder / FILE_NAME).write_text(self._engine.to_str(pretty=True) + "\n", encoding="utf-8")
+        write_metadata(folder, self._metadata, self.special_tokens, tokenizer_class="PreTrainedTokenizerFast")
+
+    def _build_vocabulary(self) -> pa.Table:
+        added = self._engine.get_added_tokens_decoder()
+        tokens = {token_id: text for text, token_id in self._engine.get_vocab(with_added_tokens=False).items()}
+        content = {token_id: self._text_bytes(text) for token_id, text in tokens.items()}
+        content |= {token_id: token.content.encode() for token_id, token in added.items()}
+        ids = sorted(content)
+        specials = {token_id for token_id, token in added.items() if token.special}
+        return vocabulary_table(
+            ids,
+            [content[token_id] for token_id in ids],
+            [token_id in specials for token_id in ids],
+            [
+                token_id not in added and not self._byte_level and byte_piece(tokens[token_id]) is not None
+                for token_id in ids
+            ],
+        )
+
+    def _text_bytes(self, token: str) -> bytes:
+        """Bytes of text that a vocabulary entry stands for; for what is not byte-level the nearest that can be said."""
+        if self._byte_level:
+            undone = byte_level_bytes(token)
+            return token.encode() if undone is None else undone
+        byte = byte_piece(token)
+        if byte is not None:
+            return byte
+        return token.removeprefix(self._prefix).replace(META_SPACE, " ").encode()
+
+
+def load_huggingface(path: Path, metadata: Metadata, published: Mapping[str, str]) -> HuggingFaceTokenizer:
+    """Open a tokenizer.json of any model type.
+
+    `published`: role → string as the file's publisher names them; those that the vocabulary lacks are left out.
+    Raises InputError if the library cannot read the file.
+    """
+    try:
+        content = json.loads(path.read_bytes())
+        content |= {"truncation": None, "padding": None}
+        content["model"] |= {"dropout": None} if "dropout" in content["model"] else {}
+        engine = Engine.from_str(json.dumps(content, ensure_ascii=False))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    except Exception as error:  # the library raises plain Exception for a file that it cannot parse
+        raise InputError(f"{path} is not a tokenizer.json that Hugging Face tokenizers reads: {error}") from None
+    known = engine.get_vocab()
+    if not known:
+        raise InputError(f"{path} has an empty vocabulary: give the tokenizer.json of a trained tokenizer")
+    roles = {role: text for role, text in published.items() if text in known} | dict(metadata.special_tokens)
+    return HuggingFaceTokenizer(engine, replace(metadata, special_tokens=roles), str(path))
+
+
+def special_id(engine: Engine, role: str, text: str, source: str) -> int:
+    """The id of a special token, which is appended if it is new and marked as special so that text never matches it."""
+    taken = engine.get_vocab()
+    engine.add_special_tokens([AddedToken(text, special=True, normalized=False)])
+    found = engine.get_vocab()[text]
+    if text not in taken and found in taken.values():
+        raise InputError(
+            f"{source}: its ids have holes, so that {text!r} ({role}) would share id {found}: name a token that it has"
+        )
+    if role != "unk" and found in engine.encode(text, add_special_tokens=False).ids:
+        raise InputError(
+            f"{source}: ordinary text gives the id of special token {text!r} ({role}): "
+            'choose a string that text does not hold, such as "<|endoftext|>"'
+        )
+    return found
+
+
+def split_documents(encoded: Encoded) -> list[Any]:
+    return [encoded.ids[start:stop] for start, stop in pairwise(encoded.offsets)]

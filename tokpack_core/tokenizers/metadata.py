@@ -1,0 +1,89 @@
+"""`tokenizer_config.json`: what a tokenizer's own file does not say.
+
+It is the file of that name in the Hugging Face convention (`eos_token` for eod, `pad_token`, `bos_token`,
+`unk_token`), so `transformers.AutoTokenizer` reads it, with one entry of ours, `tokpack`: family, unicode form,
+special tokens by role with their ids, the settings that shaped the tokenizer, and the figures of its training. It
+holds no path, no time and no version, so equal tokenizers have equal files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from tokpack_core.config import UnicodeForm
+from tokpack_core.errors import InputError
+
+FILE_NAME = "tokenizer_config.json"
+ROLE_KEYS = {"eod": "eos_token", "pad": "pad_token", "bos": "bos_token", "unk": "unk_token"}
+
+
+@dataclass(frozen=True)
+class Metadata:
+    family: str
+    unicode: UnicodeForm
+    special_tokens: Mapping[str, str]
+    """role → string"""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, int] = field(default_factory=dict)
+    ids: Mapping[str, int] = field(default_factory=dict)
+    """role → id as read from a saved folder, to hold against the tokenizer's file"""
+
+
+def write_metadata(folder: Path, metadata: Metadata, ids: Mapping[str, int], tokenizer_class: str | None) -> None:
+    """`ids`: role → id. `tokenizer_class`: the class of transformers that opens the folder, if one does."""
+    content: dict[str, Any] = {ROLE_KEYS[role]: text for role, text in metadata.special_tokens.items()}
+    if tokenizer_class is not None:
+        content |= {"tokenizer_class": tokenizer_class, "clean_up_tokenization_spaces": False}
+    content["tokpack"] = {
+        "family": metadata.family,
+        "unicode": metadata.unicode,
+        "special_tokens": {role: {"token": text, "id": ids[role]} for role, text in metadata.special_tokens.items()},
+        "settings": dict(metadata.settings),
+        "training": dict(metadata.training),
+    }
+    text = json.dumps(content, indent=2, ensure_ascii=False, sort_keys=True)
+    (folder / FILE_NAME).write_text(text + "\n", encoding="utf-8")
+
+
+def read_metadata(folder: Path) -> Metadata | None:
+    """What we wrote when we saved the folder; None if another program did. Raises InputError for a damaged file."""
+    content = read_config(folder).get("tokpack")
+    if content is None:
+        return None
+    try:
+        special_tokens = {role: entry["token"] for role, entry in content["special_tokens"].items()}
+        unicode = content["unicode"]
+        if unicode not in get_args(UnicodeForm) or not set(special_tokens) <= set(ROLE_KEYS):
+            raise ValueError(f"unicode form {unicode!r} or a role of {sorted(special_tokens)} is unknown")
+        family, settings, training = content["family"], content["settings"], content["training"]
+        ids = {role: entry["id"] for role, entry in content["special_tokens"].items()}
+        return Metadata(family, cast(UnicodeForm, unicode), special_tokens, settings, training, ids)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InputError(
+            f"{folder / FILE_NAME}: the entry `tokpack` is damaged ({error}): restore the file or train anew"
+        ) from None
+
+
+def published_roles(folder: Path) -> dict[str, str]:
+    """role → string as another program's `tokenizer_config.json` names them; nothing is guessed from names."""
+    content = read_config(folder)
+    named = {role: content.get(key) for role, key in ROLE_KEYS.items()}
+    strings = {role: value.get("content") if isinstance(value, dict) else value for role, value in named.items()}
+    return {role: text for role, text in strings.items() if isinstance(text, str) and text}
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    path = folder / FILE_NAME
+    try:
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON ({error}): restore the file or remove it") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path} is not a JSON object: restore the file or remove it")
+    return content

@@ -1,0 +1,52 @@
+"""What a tokenizer is to the rest of tokpack, whatever its family and the library behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from tokpack_core.config import UnicodeForm
+from tokpack_core.tokenizers.encoded import Encoded
+
+VOCABULARY_SCHEMA = pa.schema(
+    [("id", pa.int32()), ("token", pa.binary()), ("special", pa.bool_()), ("byte_fallback", pa.bool_())]
+)
+
+
+class Tokenizer(Protocol):
+    """Encodes and decodes ordinary text; knows its special tokens by role."""
+
+    family: str
+    vocab_size: int
+    """Largest possible id + 1, added tokens included."""
+    special_tokens: dict[str, int]
+    """Role (eod, pad, bos, unk) → id; a role that the tokenizer lacks has no entry."""
+    unicode: UnicodeForm
+    """The unicode form that the tokenizer's own file applies to raw text."""
+    training: Mapping[str, int]
+    """Figures of its training (documents, bytes, bytes_dropped, …); empty for a tokenizer trained elsewhere."""
+
+    def encode(self, texts: pa.Array) -> Encoded:
+        """Ids of a string array without nulls. Text that looks like a special token is text; nothing is added."""
+        ...
+
+    def decode(self, encoded: Encoded) -> pa.Array:
+        """One string a document, special tokens kept; bytes that are no UTF-8 become U+FFFD as Python's `replace` does.
+
+        Raises InputError for an id that is not in the vocabulary.
+        """
+        ...
+
+    def vocabulary(self) -> pa.Table:
+        """One row an existing id, in id order (ids may have holes): see VOCABULARY_SCHEMA.
+
+        `token` holds the bytes of text that the id stands for; for a special token, its string.
+        """
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer's files and `tokenizer_config.json` into an existing folder."""
+        ...

@@ -1,0 +1,92 @@
+"""Tokenizers by family and by file: the two doors through which the rest of tokpack gets one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from tokpack_core.config import SpecialTokens, TrainConfig, UnicodeForm
+from tokpack_core.errors import InputError
+from tokpack_core.tokenizers import huggingface, sentencepiece_model, tiktoken_ranks
+from tokpack_core.tokenizers.byte_bpe import train_byte_bpe
+from tokpack_core.tokenizers.metadata import Metadata, published_roles, read_metadata
+from tokpack_core.tokenizers.protocol import Tokenizer
+from tokpack_core.tokenizers.sentencepiece_training import train_sentencepiece
+
+SUFFIXES = (".json", ".model", ".tiktoken")
+NO_SPECIAL_TOKENS = SpecialTokens()
+
+
+def train(config: TrainConfig, texts: Iterator[pa.Array], unicode: UnicodeForm) -> Tokenizer:
+    """Train on string arrays, which are read once; `pretrained` reads its file and no text.
+
+    Raises InputError when the text cannot give such a tokenizer, or the file cannot be read.
+    """
+    if config.family == "byte_bpe":
+        return train_byte_bpe(config, texts, unicode)
+    if config.family in ("sentencepiece_bpe", "sentencepiece_unigram"):
+        return train_sentencepiece(config, texts, unicode)
+    if config.path is None:
+        raise InputError("a pretrained tokenizer needs `path`: a tokenizer.json, .model or .tiktoken")
+    return load(Path(config.path), config.special_tokens, config.pretokenizer)
+
+
+def load(path: Path, special_tokens: SpecialTokens = NO_SPECIAL_TOKENS, pretokenizer: str = "cl100k") -> Tokenizer:
+    """Open a folder saved by us, a tokenizer.json, x.model, x.tiktoken, or a folder that holds one of them.
+
+    Special tokens of a published tokenizer are those given, then those of a `tokenizer_config.json` beside it that the
+    file holds (a rank file holds none). One that is given and not in the vocabulary is appended with a new id
+    (tokenizer.json, .tiktoken) or refused (.model).
+    `pretokenizer` is the regex of a bare rank file. Raises InputError if nothing can be opened.
+    """
+    file = tokenizer_file(path)
+    requested = special_tokens.by_role()
+    saved = read_metadata(file.parent)
+    if saved is not None:
+        refuse_changes(file, saved, requested)
+        tokenizer = open_file(file, saved, {})
+        if tokenizer.special_tokens != saved.ids:
+            raise InputError(
+                f"{file} does not belong to the tokenizer_config.json beside it: its special tokens have the ids "
+                f"{tokenizer.special_tokens}, not {dict(saved.ids)}; restore the folder"
+            )
+        return tokenizer
+    settings = {"pretokenizer": pretokenizer} if file.suffix == ".tiktoken" else {}
+    published = {role: text for role, text in published_roles(file.parent).items() if role not in requested}
+    return open_file(file, Metadata("pretrained", "none", requested, settings), published)
+
+
+def open_file(file: Path, metadata: Metadata, published: dict[str, str]) -> Tokenizer:
+    if file.suffix == ".json":
+        return huggingface.load_huggingface(file, metadata, published)
+    if file.suffix == ".model":
+        return sentencepiece_model.load_sentencepiece(file, metadata, published)
+    return tiktoken_ranks.load_tiktoken(file, metadata)
+
+
+def tokenizer_file(path: Path) -> Path:
+    """The one file that holds the tokenizer; in a folder tokenizer.json goes before .model before .tiktoken."""
+    if path.is_file():
+        if path.suffix not in SUFFIXES:
+            raise InputError(f"{path} is no tokenizer: give a tokenizer.json, .model, .tiktoken or a folder with one")
+        return path
+    if not path.is_dir():
+        raise InputError(f"{path} does not exist: give a tokenizer.json, .model, .tiktoken or a folder with one")
+    for pattern in (huggingface.FILE_NAME, "*.model", "*.tiktoken"):
+        found = sorted(path.glob(pattern))
+        if len(found) > 1:
+            raise InputError(f"{path} holds {len(found)} {pattern} files: name one of them")
+        if found:
+            return found[0]
+    raise InputError(f"{path} holds no tokenizer.json, .model or .tiktoken: give the folder of a tokenizer")
+
+
+def refuse_changes(file: Path, saved: Metadata, requested: dict[str, str]) -> None:
+    for role, text in requested.items():
+        if saved.special_tokens.get(role) != text:
+            raise InputError(
+                f"{file} was made with {role} {saved.special_tokens.get(role)!r}, not {text!r}: "
+                "its special tokens are fixed; leave them out or make the tokenizer anew"
+            )

@@ -1,0 +1,156 @@
+"""The engine for SentencePiece models (`x.model`), BPE and Unigram, ours and published ones.
+
+Control symbols never match text. A published model may hold a special token as a user-defined symbol, which does match:
+text is then encoded in two parts around the look-alike's first character.
+
+SentencePiece writes a space as U+2581, so it reads a literal U+2581 in text as a space. The tokenizers that we train
+encode it as its three byte pieces, and any decoder gives it back; a published model keeps its library's ids. Decoding
+concatenates bytes, so that special tokens stay and a cut character becomes U+FFFD as Python's `replace` does; the space
+that a model puts before each text is taken off again.
+
+Saved: `tokenizer.model` and `tokenizer_config.json`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import sentencepiece
+
+from tokpack_core.config import UnicodeForm
+from tokpack_core.errors import InputError
+from tokpack_core.tokenizers.encoded import Encoded, concatenate, from_lists
+from tokpack_core.tokenizers.metadata import Metadata, write_metadata
+from tokpack_core.tokenizers.sentencepiece_proto import adds_dummy_prefix
+from tokpack_core.tokenizers.text_batches import text_batches
+from tokpack_core.tokenizers.token_bytes import META_SPACE, ByteDecoder, byte_piece, vocabulary_table
+from tokpack_core.tokenizers.unicode_forms import form_applied
+
+FILE_NAME = "tokenizer.model"
+
+
+class SentencePieceTokenizer:
+    """A SentencePiece model as a Tokenizer (see protocol)."""
+
+    def __init__(self, model: bytes, metadata: Metadata, source: str) -> None:
+        """`source` names the tokenizer in errors."""
+        self._model = model
+        self._engine = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self._metadata = metadata
+        self._dummy_prefix = adds_dummy_prefix(model)
+        self.family = metadata.family
+        self.training: Mapping[str, int] = metadata.training
+        self.vocab_size: int = self._engine.vocab_size()
+        self.special_tokens = {
+            role: self._special_id(role, text, source) for role, text in metadata.special_tokens.items()
+        }
+        self.unicode: UnicodeForm = form_applied(self._engine.normalize)
+        self._meta_space_ids = self._ids_of_meta_space()
+        self._apart = self._encoded_apart()
+        self._vocabulary = self._build_vocabulary()
+        self._byte_decoder = ByteDecoder(self._vocabulary, self.vocab_size)
+
+    def encode(self, texts: pa.Array) -> Encoded:
+        return concatenate(map(self._encode_batch, text_batches(texts)))
+
+    def decode(self, encoded: Encoded) -> pa.Array:
+        return self._byte_decoder.decode(encoded, drop_first_space=self._dummy_prefix)
+
+    def vocabulary(self) -> pa.Table:
+        return self._vocabulary
+
+    def save(self, folder: Path) -> None:
+        (folder / FILE_NAME).write_bytes(self._model)
+        write_metadata(folder, self._metadata, self.special_tokens, tokenizer_class=None)
+
+    def _encode_batch(self, batch: pa.Array) -> Encoded:
+        lists = self._engine.encode(batch.to_pylist())
+        if self._apart is not None:
+            found = pc.match_substring_regex(batch, self._apart.pattern).to_numpy(zero_copy_only=False)
+            for document in found.nonzero()[0]:
+                lists[document] = self._encode_in_parts(batch[document].as_py(), self._apart)
+        return from_lists(lists)
+
+    def _encode_in_parts(self, text: str, apart: re.Pattern[str]) -> list[int]:
+        ids: list[int] = []
+        start = 0
+        for match in apart.finditer(text):
+            if match[0] == META_SPACE and self._meta_space_ids:
+                ids += self._engine.encode(text[start : match.start()]) + self._meta_space_ids
+                start = match.end()
+            else:
+                ids += self._engine.encode(text[start : match.start() + 1])
+                start = match.start() + 1
+        return ids + self._engine.encode(text[start:])
+
+    def _ids_of_meta_space(self) -> list[int]:
+        """Byte pieces of a literal U+2581 in text, in a tokenizer of ours."""
+        if self.family == "pretrained":
+            return []
+        return [self._engine.piece_to_id(f"<0x{byte:02X}>") for byte in META_SPACE.encode()]
+
+    def _encoded_apart(self) -> re.Pattern[str] | None:
+        """What the library would not read as ordinary text."""
+        strings = [
+            self._metadata.special_tokens[role]
+            for role, token in self.special_tokens.items()
+            if not (self._engine.is_control(token) or self._engine.is_unknown(token))
+        ]
+        strings += [META_SPACE] if self._meta_space_ids else []
+        return re.compile("|".join(map(re.escape, sorted(strings, key=len, reverse=True)))) if strings else None
+
+    def _special_id(self, role: str, text: str, source: str) -> int:
+        found: int = self._engine.piece_to_id(text)
+        if self._engine.id_to_piece(found) != text:
+            raise InputError(
+                f"{source} has no piece {text!r} ({role}), and pieces cannot be added: name one that it has"
+            )
+        user_defined = not self._is_special(found) and self._engine.encode(text, out_type=str)[-1:] == [text]
+        if not (self._is_special(found) or (user_defined and len(text) > 1)):
+            raise InputError(f"{source}: {text!r} ({role}) is a piece of ordinary text: name a control symbol")
+        return found
+
+    def _is_special(self, token: int) -> bool:
+        return bool(self._engine.is_control(token) or self._engine.is_unknown(token))
+
+    def _build_vocabulary(self) -> pa.Table:
+        ids = list(range(self.vocab_size))
+        pieces = self._engine.id_to_piece(ids)
+        roles = set(self.special_tokens.values())
+        special = [token in roles or self._is_special(token) for token in ids]
+        is_byte = self._engine.is_byte(ids)
+        tokens = [
+            piece.encode()
+            if hidden
+            else (byte_piece(piece) if byte else None) or piece.replace(META_SPACE, " ").encode()
+            for piece, hidden, byte in zip(pieces, special, is_byte, strict=True)
+        ]
+        return vocabulary_table(ids, tokens, special, is_byte)
+
+
+def load_sentencepiece(path: Path, metadata: Metadata, published: Mapping[str, str]) -> SentencePieceTokenizer:
+    """Open a SentencePiece model.
+
+    `published`: role → string as the file's publisher names them; those that are no pieces are left out.
+    Raises InputError if the library cannot read the file.
+    """
+    try:
+        model = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    try:
+        engine = sentencepiece.SentencePieceProcessor(model_proto=model)
+        adds_dummy_prefix(model)
+        usable = engine.vocab_size() > 0
+    except (RuntimeError, ValueError):
+        usable = False
+    if not usable:
+        raise InputError(f"{path} is not a SentencePiece model: give the .model file that its trainer wrote")
+    known = {role: text for role, text in published.items() if engine.id_to_piece(engine.piece_to_id(text)) == text}
+    roles = known | dict(metadata.special_tokens)
+    return SentencePieceTokenizer(model, replace(metadata, special_tokens=roles), str(path))

@@ -1,0 +1,79 @@
+"""The few fields of a SentencePiece model file that its library does not show, read from the protobuf wire format.
+
+A message is a row of fields: a varint key (number · 8 + wire type), then a varint (type 0), 8 bytes (1), a length
+and as many bytes (2), or 4 bytes (5). In sentencepiece_model.proto, ModelProto has normalizer_spec = 3;
+NormalizerSpec has add_dummy_prefix = 3 (default true) and normalization_rule_tsv = 6, which holds the path of the
+rule file used in training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+NORMALIZER_SPEC = 3
+ADD_DUMMY_PREFIX = 3
+NORMALIZATION_RULE_TSV = 6
+LENGTH_DELIMITED = 2
+
+
+def adds_dummy_prefix(model: bytes) -> bool:
+    """Whether the model puts a space before each text. Raises ValueError if the bytes are no protobuf message."""
+    for number, _, spec, _ in fields(model):
+        if number == NORMALIZER_SPEC:
+            values = [value for number, _, value, _ in fields(spec) if number == ADD_DUMMY_PREFIX]
+            return values[-1] != b"\0" if values else True
+    return True
+
+
+def without_rule_path(model: bytes) -> bytes:
+    """The model without the path of the rule file, which the library stores and no one reads."""
+    parts = []
+    for number, _, value, whole in fields(model):
+        if number == NORMALIZER_SPEC:
+            spec = b"".join(whole for number, _, _, whole in fields(value) if number != NORMALIZATION_RULE_TSV)
+            whole = varint(NORMALIZER_SPEC << 3 | LENGTH_DELIMITED) + varint(len(spec)) + spec
+        parts.append(whole)
+    return b"".join(parts)
+
+
+def fields(message: bytes) -> Iterator[tuple[int, int, bytes, bytes]]:
+    """(number, wire type, value, the whole field) of each field; a varint's value is given in its encoded bytes."""
+    position = 0
+    while position < len(message):
+        start = position
+        key, position = read_varint(message, position)
+        wire_type, value_start = key & 7, position
+        if wire_type == 0:
+            _, position = read_varint(message, position)
+        elif wire_type == 1:
+            position += 8
+        elif wire_type == LENGTH_DELIMITED:
+            length, value_start = read_varint(message, position)
+            position = value_start + length
+        elif wire_type == 5:
+            position += 4
+        else:
+            raise ValueError(f"wire type {wire_type} at byte {start}")
+        if position > len(message):
+            raise ValueError(f"the field at byte {start} is cut")
+        yield key >> 3, wire_type, message[value_start:position], message[start:position]
+
+
+def read_varint(message: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while position < len(message):
+        byte = message[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+    raise ValueError("the last field is cut")
+
+
+def varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*encoded, value])

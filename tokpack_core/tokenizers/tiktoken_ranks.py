@@ -1,0 +1,109 @@
+"""tiktoken rank files: one line a token, its bytes in base64 and its rank, which is its id.
+
+A rank file names neither its regex nor its special tokens. The regex is the configured `pretokenizer` (default cl100k).
+Special tokens are the configured ones, appended after the largest rank in the order eod, pad, bos, unk: OpenAI's own
+ids for them (cl100k: 100257 for <|endoftext|>, which leaves a hole) stand in no file and are not reproduced.
+
+Saved: `tokenizer.tiktoken` in rank order and `tokenizer_config.json`, which names regex and special tokens. tiktoken's
+own reader is not used, since it caches by path and would give a replaced file's old content.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import tiktoken
+
+from tokpack_core.config import UnicodeForm
+from tokpack_core.errors import InputError
+from tokpack_core.tokenizers.encoded import Encoded, concatenate, from_lists
+from tokpack_core.tokenizers.metadata import Metadata, write_metadata
+from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
+from tokpack_core.tokenizers.text_batches import text_batches
+from tokpack_core.tokenizers.token_bytes import ByteDecoder, vocabulary_table
+
+FILE_NAME = "tokenizer.tiktoken"
+
+
+class TiktokenTokenizer:
+    """A rank file as a Tokenizer (see protocol)."""
+
+    def __init__(self, ranks: dict[bytes, int], metadata: Metadata) -> None:
+        first_free = max(ranks.values()) + 1
+        self._ranks = ranks
+        self._metadata = metadata
+        self.family = metadata.family
+        self.training: Mapping[str, int] = metadata.training
+        self.unicode: UnicodeForm = "none"
+        self.special_tokens = {role: first_free + place for place, role in enumerate(metadata.special_tokens)}
+        self.vocab_size = first_free + len(self.special_tokens)
+        self._engine = tiktoken.Encoding(
+            name=metadata.family,
+            pat_str=PRETOKENIZERS[metadata.settings["pretokenizer"]],
+            mergeable_ranks=ranks,
+            special_tokens={},
+        )
+        self._vocabulary = self._build_vocabulary()
+        self._byte_decoder = ByteDecoder(self._vocabulary, self.vocab_size)
+
+    def encode(self, texts: pa.Array) -> Encoded:
+        batches = (batch.to_pylist() for batch in text_batches(texts))
+        return concatenate(from_lists(self._engine.encode_ordinary_batch(batch)) for batch in batches)
+
+    def decode(self, encoded: Encoded) -> pa.Array:
+        return self._byte_decoder.decode(encoded)
+
+    def vocabulary(self) -> pa.Table:
+        return self._vocabulary
+
+    def save(self, folder: Path) -> None:
+        write_rank_file(folder / FILE_NAME, self._ranks)
+        write_metadata(folder, self._metadata, self.special_tokens, tokenizer_class=None)
+
+    def _build_vocabulary(self) -> pa.Table:
+        strings = [text.encode() for text in self._metadata.special_tokens.values()]
+        size = len(self._ranks) + len(strings)
+        special = [False] * len(self._ranks) + [True] * len(strings)
+        ids = [*self._ranks.values(), *self.special_tokens.values()]
+        return vocabulary_table(ids, [*self._ranks, *strings], special, [False] * size)
+
+
+def load_tiktoken(path: Path, metadata: Metadata) -> TiktokenTokenizer:
+    """Open a rank file with the regex and special tokens of `metadata`. Raises InputError for a damaged file."""
+    return TiktokenTokenizer(read_rank_file(path), metadata)
+
+
+def read_rank_file(path: Path) -> dict[bytes, int]:
+    """Bytes of each token → rank. Raises InputError that names the line, or the single byte that the file lacks."""
+    ranks: dict[bytes, int] = {}
+    seen: set[int] = set()
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    for number, line in enumerate(lines, 1):
+        if not line:
+            continue
+        try:
+            encoded, rank_text = line.split()
+            token, rank = base64.b64decode(encoded, validate=True), int(rank_text)
+        except (ValueError, binascii.Error):
+            raise InputError(f"{path}, line {number}: not `<base64> <rank>`: give a tiktoken rank file") from None
+        if token in ranks or rank in seen or not 0 <= rank < 2**31 - 8:
+            raise InputError(f"{path}, line {number}: its token or its rank {rank} occurs twice or is out of range")
+        ranks[token] = rank
+        seen.add(rank)
+    missing = [byte for byte in range(256) if bytes([byte]) not in ranks]
+    if missing:
+        raise InputError(f"{path} has no token for byte 0x{missing[0]:02X}: it cannot encode every text; get it anew")
+    return ranks
+
+
+def write_rank_file(path: Path, ranks: Mapping[bytes, int]) -> None:
+    """Write tokens in rank order."""
+    ordered = sorted(ranks.items(), key=lambda entry: entry[1])
+    path.write_bytes(b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in ordered))

@@ -1,0 +1,96 @@
+"""Judges a stored report by today's limits.
+
+Nothing here is stored: a verdict is worked out from the report's figures and the configuration whenever it is needed.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tokpack_core.config import TokenizerChecks
+from tokpack_core.errors import ConfigError
+from tokpack_core.vocabulary.number_format import percent
+from tokpack_core.verdict import Verdict
+from tokpack_core.vocabulary.report import Report, token_bytes
+from tokpack_core.vocabulary.utilization import FREQUENCY_BOUND
+from tokpack_core.vocabulary.visible import visible
+
+EXAMPLES = 5
+
+
+def evaluate(report: Report, checks: TokenizerChecks) -> list[Verdict]:
+    """Verdicts `rare_token_share` and `vocabulary_utilization` over the training sample, in this order.
+
+    Raises ConfigError when `rare_below` is beyond what the report can tell.
+    """
+    return [judge_rare_tokens(report, checks), judge_utilization(report, checks)]
+
+
+def judge_rare_tokens(report: Report, checks: TokenizerChecks) -> Verdict:
+    """Passes when at most `max_rare_token_share` of the entries were seen fewer than `rare_below` times."""
+    if checks.rare_below > FREQUENCY_BOUND + 1:
+        raise ConfigError(
+            f"checks.rare_below is {checks.rare_below}, but a report can tell rare tokens only up to "
+            f"{FREQUENCY_BOUND + 1}: set it to that or less"
+        )
+    entries = report["vocabulary"]["entries"]
+    rare = sum(report["sample"]["frequency_of_frequencies"][: checks.rare_below])
+    limit = checks.max_rare_token_share
+    passed = rare / entries <= limit
+    times = f"fewer than {checks.rare_below} times" if checks.rare_below > 1 else "not once"
+    return Verdict(
+        name="rare_token_share",
+        passed=passed,
+        value=rare / entries,
+        limit=limit,
+        explanation=(
+            f"{rare:,} of {entries:,} entries ({percent(rare / entries)}) were seen {times} in the training sample; "
+            f"at most {percent(limit)} may be{examples(report, checks.rare_below)}. "
+            + ("" if passed else remedy(report, entries - rare, 1 - limit))
+        ).strip(),
+    )
+
+
+def judge_utilization(report: Report, checks: TokenizerChecks) -> Verdict:
+    """Passes when at least `min_vocabulary_utilization` of the entries were seen."""
+    entries = report["vocabulary"]["entries"]
+    seen = entries - report["sample"]["frequency_of_frequencies"][0]
+    limit = checks.min_vocabulary_utilization
+    passed = seen / entries >= limit
+    return Verdict(
+        name="vocabulary_utilization",
+        passed=passed,
+        value=seen / entries,
+        limit=limit,
+        explanation=(
+            f"{seen:,} of {entries:,} entries ({percent(seen / entries)}) occur in the training sample; "
+            f"at least {percent(limit)} must{examples(report, 1)}. " + ("" if passed else remedy(report, seen, limit))
+        ).strip(),
+    )
+
+
+def examples(report: Report, below: int) -> str:
+    """The first few of the rarest entries seen fewer than `below` times, as the end of a clause."""
+    offenders = [entry for entry in report["rarest"] if entry["count"] < below][:EXAMPLES]
+    if not offenders:
+        return ""
+    rows = np.searchsorted(report["tokens"]["id"], [entry["id"] for entry in offenders])
+    tokens = [visible(token_bytes(report["tokens"]["token"][row])) for row in rows]
+    shown = (f"{token} (id {entry['id']})" for token, entry in zip(tokens, offenders, strict=True))
+    return f", rarest: {', '.join(shown)}"
+
+
+def remedy(report: Report, used: int, used_share: float) -> str:
+    """What to change so that the `used` entries become at least `used_share` of all."""
+    if report["sample"]["tokens"] == 0:
+        return "The sample holds no tokens: check what train_on names."
+    if report["tokenizer"].get("family") == "pretrained":
+        return "Judge it on text it was made for (train_on, sample_bytes), or take another tokenizer."
+    vocabulary = report["vocabulary"]
+    size = vocabulary["special"] + math.floor(used / used_share)
+    irreducible = vocabulary["special"] + vocabulary["kinds"]["single_byte"] + vocabulary["kinds"]["byte_fallback"]
+    if size <= irreducible:
+        return "Enlarge the sample (sample_bytes, train_on): at any vocab_size most entries would be bytes."
+    return f"Lower vocab_size to about {size:,}, or enlarge the sample (sample_bytes, train_on)."
