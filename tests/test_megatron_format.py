@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import subprocess
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from tokpack_core.config import Strategy
 from tokpack_core.errors import InputError
 from tokpack_core.megatron import indexed_dataset
-from tokpack_core.megatron.blend import blend_line, blend_weights, command_line, write_blend
+from tokpack_core.megatron.blend import blend_line, blend_weights, shell_arguments, write_blend
 from tokpack_core.megatron.export import PackedWriter, TokenSource, link_or_copy
 from tokpack_core.megatron.indexed_dataset import IndexWriter, dtype_for, read_index, write_index
 from tokpack_core.megatron.indexed_reader import IndexedReader
@@ -352,19 +353,28 @@ def test_a_file_system_without_links_gets_a_copy(tmp_path: Path, monkeypatch: py
     assert (tmp_path / "b").read_bytes() == b"tokens"
 
 
-def test_blend_file_and_command_line(tmp_path: Path) -> None:
+def test_blend_file(tmp_path: Path) -> None:
     weights = blend_weights([1.0, 2.0], [300, 100])
     assert weights == [300.0, 200.0]
     train = blend_line(weights, ["my sets/zh/train_8", "my sets/code/train_8"])
     assert train == ["300.0", "my sets/zh/train_8", "200.0", "my sets/code/train_8"]
     write_blend(tmp_path / "blend.json", {"train": train, "valid": []})
     assert json.loads((tmp_path / "blend.json").read_text()) == {"train": train, "valid": None, "test": None}
-    assert command_line("my sets/blend.json", 8, "/scratch/cache").split(" \\\n") == [
-        "--per-split-data-args-path 'my sets/blend.json'",
-        "--data-cache-path /scratch/cache",
-        "--seq-length 8",
-        "--eod-mask-loss",
-        "--reset-position-ids",
-    ]
     with pytest.raises(ValueError, match="must be positive"):
         blend_line([0.0], ["a"])
+
+
+def test_shell_arguments_as_bash_reads_them(tmp_path: Path) -> None:
+    folder = tmp_path / "a set"
+    folder.mkdir()
+    script = shell_arguments({"train": ["3.0", "it's zh/train_8", "2.0", "code/train_8"], "test": []}, 8)
+    (folder / "arguments.sh").write_text(script)
+    command = ["bash", "-c", f'source "{folder}/arguments.sh" && printf "%s\\n" "${{MEGATRON_DATA_ARGUMENTS[@]}}"']
+    run = subprocess.run(command, env={"MEGATRON_DATA_CACHE": "/scratch/c"}, capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines() == [
+        *("--train-data-path", "3.0", f"{folder}/it's zh/train_8", "2.0", f"{folder}/code/train_8"),
+        *("--data-cache-path", "/scratch/c", "--seq-length", "8", "--eod-mask-loss", "--reset-position-ids"),
+    ]
+    without_cache = subprocess.run(command, env={}, capture_output=True, text=True, check=False)
+    assert without_cache.returncode != 0
+    assert "a folder that can be written" in without_cache.stderr

@@ -54,3 +54,10 @@ def split_lines(run: bytes) -> list[bytes]:
     if not lines[-1]:
         lines.pop()
     return lines
+
+
+def split_text_lines(run: bytes) -> list[bytes]:
+    """The lines of a run without their LF or CRLF; a CR at the very end of a file ends no line, it is kept."""
+    lines = split_lines(run)
+    last = [] if run.endswith(b"\n") else [lines.pop()]
+    return [line.removesuffix(b"\r") for line in lines] + last

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tokpack_core.config import ReadConfig
 from tokpack_core.corpus.batch import SCHEMA, BatchBuilder, counted, max_text_bytes, too_large
-from tokpack_core.corpus.lines import line_blocks, max_line_bytes, split_lines
+from tokpack_core.corpus.lines import line_blocks, max_line_bytes, split_text_lines
 from tokpack_core.corpus.problems import Problems
 
 
@@ -43,7 +43,7 @@ def read_text_lines(
     builder = BatchBuilder(name, "line", options, problems)
     row = 1
     for run in line_blocks(blocks, max_line_bytes(options)):
-        lines = [None] if run is None else [line.removesuffix(b"\r") for line in split_lines(run)]
+        lines = [None] if run is None else split_text_lines(run)
         batch = _fast_batch(lines, row, options)
         if batch is not None:
             yield counted(batch, problems)

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tokpack_core.config import ReadConfig
 from tokpack_core.corpus.batch import BATCH_BYTES, BatchBuilder, too_large
-from tokpack_core.corpus.lines import line_blocks, max_line_bytes, split_lines
+from tokpack_core.corpus.lines import line_blocks, max_line_bytes, split_lines, split_text_lines
 from tokpack_core.corpus.problems import Fault, Problems
 from tokpack_core.errors import InputError
 
@@ -82,8 +82,8 @@ def _tsv_records(blocks: Iterator[bytes], limit: int) -> Iterator[Record]:
     width = 0
     row = 1
     for run in line_blocks(blocks, limit):
-        for line in [None] if run is None else split_lines(run):
-            cells = None if line is None or len(line) > limit else line.removesuffix(b"\r").split(b"\t")
+        for line in [None] if run is None else split_text_lines(run):
+            cells = None if line is None or len(line) > limit else line.split(b"\t")
             if cells != [b""] or width == 1:
                 width = width or len(cells or ())
                 yield row, cells

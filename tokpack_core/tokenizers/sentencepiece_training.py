@@ -14,7 +14,7 @@ What the library would do with training text, and what is done about it here:
   removed.
 
 Pieces have at most 16 characters (the library's default). Threads are a constant, because they shape Unigram's
-sums.
+sums; Unigram also depends on the order of documents (its seed pieces come from a suffix array), BPE does not.
 
 Ids: special tokens first, in the order eod, pad, bos, unk (SentencePiece must have unk: `<unk>` if none is
 configured), then 256 byte pieces, then pieces by score. The vocabulary has exactly the size asked for, or training
@@ -43,7 +43,7 @@ from tokpack_core.tokenizers.unicode_rules import nfc_rules_tsv
 
 THREADS = 16
 SENTENCE_CHARACTERS = 2048
-"""NFKC makes of one character 18 at most, and the BPE trainer holds a position in a word in 16 bits: 2048 · 18 < 2¹⁶."""
+"""NFKC makes 18 characters of one at most, and the BPE trainer holds places in a word in 16 bits: 2048 · 18 < 2¹⁶."""
 SENTENCE_BYTES = 3 * (4 * SENTENCE_CHARACTERS + 1)
 """The library's limit: every character may be a digit with a tab on each side."""
 BOUNDARY = "\t"

@@ -11,8 +11,8 @@ import numpy as np
 
 from tokpack_core.config import TokenizerChecks
 from tokpack_core.errors import ConfigError
-from tokpack_core.vocabulary.number_format import percent
 from tokpack_core.verdict import Verdict
+from tokpack_core.vocabulary.number_format import percent
 from tokpack_core.vocabulary.report import Report, token_bytes
 from tokpack_core.vocabulary.utilization import FREQUENCY_BOUND
 from tokpack_core.vocabulary.visible import visible

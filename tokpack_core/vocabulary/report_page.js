@@ -70,7 +70,7 @@
       cell(row, data.test[token].toLocaleString("en"), "number");
     }
     body.closest(".scroll").scrollTop = 0;
-    byId("token-found").textContent = `${state.found.length.toLocaleString("en")} tokens`;
+    byId("token-found").textContent = `${state.found.length.toLocaleString("en")} found`;
     byId("token-page").textContent = `page ${state.page + 1} of ${pages.toLocaleString("en")}`;
     byId("token-back").disabled = state.page === 0;
     byId("token-next").disabled = state.page + 1 >= pages;

@@ -23,7 +23,7 @@ from tokpack_core.vocabulary.number_format import byte_size, decimal, percent
 from tokpack_core.vocabulary.report import Report, token_bytes
 from tokpack_core.vocabulary.report_languages import language_views
 from tokpack_core.vocabulary.report_plots import coverage_plot, rank_frequency_plot, rare_share_plot
-from tokpack_core.vocabulary.visible import visible
+from tokpack_core.vocabulary.visible import printable, visible
 
 HEADLINE_RARE_BELOW = 5
 
@@ -40,7 +40,7 @@ def render_page(report: Report, verdicts: Sequence[Verdict] | None = None) -> st
     tokens = [visible(token_bytes(token)) for token in report["tokens"]["token"]]
     by_id = dict(zip(report["tokens"]["id"], tokens, strict=True))
     return Template(asset("report_page.html")).substitute(
-        name=escape(visible_text(report["name"])),
+        name=escape(printable(report["name"])),
         style=asset("report_page.css"),
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -62,16 +62,11 @@ def asset(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def visible_text(value: str) -> str:
-    """Free text with its spaces left as they are, and everything invisible written out."""
-    return " ".join(visible(word) for word in value.split(" "))
-
-
 def facts_list(facts: Mapping[str, Any]) -> str:
     def shown(value: Any) -> str:
         if isinstance(value, Mapping):
             return ", ".join(f"{shown(key)} {shown(part)}" for key, part in value.items())
-        return visible_text(value if isinstance(value, str) else orjson.dumps(value).decode())
+        return printable(value if isinstance(value, str) else orjson.dumps(value).decode())
 
     return "".join(
         f"<div><dt>{escape(key.replace('_', ' '))}</dt><dd>{escape(shown(value))}</dd></div>"
@@ -81,14 +76,17 @@ def facts_list(facts: Mapping[str, Any]) -> str:
 
 
 def verdict_list(verdicts: Sequence[Verdict]) -> str:
-    items = "".join(
-        f'<li class="{"passed" if verdict.passed else "failed"}">'
-        f"<b>{'✓ passed' if verdict.passed else '✕ failed'}</b><span>{escape(verdict.name.replace('_', ' '))}</span>"
-        f"<span>{percent(verdict.value)}, limit {percent(verdict.limit)}</span>"
-        f"<p><bdi>{escape(verdict.explanation)}</bdi></p></li>"
-        for verdict in verdicts
-    )
+    items = "".join(verdict_item(verdict) for verdict in verdicts)
     return f'<ul class="verdicts">{items}</ul>' if items else ""
+
+
+def verdict_item(verdict: Verdict) -> str:
+    outcome = "passed" if verdict.passed else "failed" if verdict.blocking else "warning"
+    sign = {"passed": "✓", "failed": "✕", "warning": "!"}[outcome]
+    return (
+        f'<li class="{outcome}"><b>{sign} {outcome}</b>{escape(verdict.name.replace("_", " "))}'
+        f"<p><bdi>{escape(printable(verdict.explanation))}</bdi></p></li>"
+    )
 
 
 def headline_figures(report: Report) -> list[tuple[str, str, str]]:
@@ -159,7 +157,7 @@ def passage_section(passages: Sequence[Mapping[str, Any]], by_id: Mapping[int, s
         )
 
     articles = "".join(
-        f'<article class="passage"><h3>{escape(visible_text(passage["title"]))} · {len(passage["ids"]):,} tokens</h3>'
+        f'<article class="passage"><h3>{escape(printable(passage["title"]))} · {len(passage["ids"]):,} tokens</h3>'
         f"{tokens(passage['ids'])}</article>"
         for passage in passages
     )

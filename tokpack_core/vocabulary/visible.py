@@ -32,6 +32,15 @@ def visible_character(character: str) -> str:
         return MARKS[character]
     if character.isprintable() and character not in OWN_SIGNS:
         return character
+    return written_code(character)
+
+
+def printable(text: str) -> str:
+    """Text of any kind, marks of visible tokens included, with only what would not show written out."""
+    return "".join(character if character.isprintable() else written_code(character) for character in text)
+
+
+def written_code(character: str) -> str:
     return f"⟨U+{ord(character):04X}⟩"
 
 

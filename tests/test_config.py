@@ -1,0 +1,136 @@
+"""The configuration: every fault is told with file, line, key and the nearest right key."""
+
+from pathlib import Path
+
+import pytest
+
+from tokpack_core.config import TokenizerConfig, parse_bytes
+from tokpack_core.config_files import load_project
+from tokpack_core.errors import ConfigError
+
+GOOD = """\
+corpora:
+  zh_web:
+    paths: ["data/zh/*.jsonl.zst"]
+    lang: zh
+  en_web:
+    paths: [data/en]
+tokenizers:
+  zh_en_32k:
+    family: byte_bpe
+    vocab_size: 32000
+    train_on: {zh_web: 3, en_web: 1}
+    sample_bytes: 2GB
+    special_tokens: {eod: "<|endoftext|>", pad: "<|pad|>"}
+datasets:
+  base_4k:
+    tokenizer: zh_en_32k
+    mixture: {zh_web: 1.0, en_web: 2.0}
+    packing: {strategy: best_fit, sequence_length: 4096}
+"""
+
+
+def write(folder: Path, text: str, name: str = "a.yaml") -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_a_good_configuration(tmp_path: Path) -> None:
+    project = load_project(write(tmp_path / "configs", GOOD))
+    assert project.base == tmp_path
+    assert project.tokenizers["zh_en_32k"].sample_bytes == 2_000_000_000
+    assert project.training_corpora("zh_en_32k") == {"en_web": 0.25, "zh_web": 0.75}
+    assert project.encoded_pairs() == [("zh_en_32k", "en_web"), ("zh_en_32k", "zh_web")]
+    assert project.corpora["zh_web"].normalize.unicode == "nfc"
+
+
+def test_names_may_stand_in_several_files(tmp_path: Path) -> None:
+    corpora, rest = GOOD.split("tokenizers:")
+    write(tmp_path / "configs", corpora, "corpora.yaml")
+    project = load_project(write(tmp_path / "configs", "tokenizers:" + rest, "other.yml"))
+    assert list(project.datasets) == ["base_4k"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "said"),
+    [
+        ("    lang: zh", "    langs: zh", 4, r"corpora\.zh_web\.langs: unknown key; did you mean `lang`\?"),
+        (
+            "    lang: zh",
+            "    normalize: {unicod: nfc}",
+            4,
+            r"normalize\.unicod: unknown key; did you mean `unicode`\?",
+        ),
+        ("    lang: zh", "    normalize: {unicode: nfcc}", 4, r"unicode: .*not 'nfcc'; did you mean `nfc`\?"),
+        ("    lang: zh", "    splits: {train: 0.9, valid: 0.2}", 4, r"splits: the shares must sum to 1, not to 1\.1"),
+        ("    lang: zh", "    on_error: ignore", 4, r"on_error: .*'error', 'skip' or 'replace'"),
+        ("family: byte_bpe", "family: byte_bp", 9, r"family: .*did you mean `byte_bpe`\?"),
+        ("vocab_size: 32000", "vocab_size: many", 10, r"vocab_size: .*integer"),
+        ("sample_bytes: 2GB", "sample_bytes: 2 pounds", 12, r"'2 pounds' is not a size"),
+        (
+            "train_on: {zh_web: 3",
+            "train_on: {zh_wed: 3",
+            11,
+            r"train_on: there is no corpus `zh_wed`; did you mean `zh_web`",
+        ),
+        ("tokenizer: zh_en_32k", "tokenizer: zh_en_64k", 16, r"no tokenizer `zh_en_64k`; did you mean `zh_en_32k`"),
+        ("mixture: {zh_web: 1.0", "mixture: {zh_web: -1", 17, r"mixture: shares must be positive"),
+        ("strategy: best_fit", "strategy: bestfit", 18, r"strategy: .*did you mean `best_fit`"),
+        ("sequence_length: 4096", "sequence_length: 0", 18, r"sequence_length: .*greater than or equal to 1"),
+        ("  base_4k:", "  Base_4k:", 15, r"the name `Base_4k` in datasets must match"),
+        ("datasets:", "dataset:", 14, r"unknown section `dataset`; did you mean `datasets`"),
+        ("    paths: [data/en]", "    lang: en", 5, r"corpora\.en_web\.paths: this key is required"),
+        ("    paths: [data/en]", "    paths: data/en", 6, r"corpora\.en_web\.paths: .*list"),
+        ("    paths: [data/en]", "   paths: [data/en", 7, r"not valid YAML"),
+        ('eod: "<|endoftext|>", ', "", 8, r"tokenizers\.zh_en_32k: `special_tokens` needs `eod`"),
+    ],
+)
+def test_each_fault_names_line_and_key(tmp_path: Path, old: str, new: str, line: int, said: str) -> None:
+    assert GOOD.count(old) == 1
+    folder = write(tmp_path / "configs", GOOD.replace(old, new))
+    with pytest.raises(ConfigError, match=said) as error:
+        load_project(folder)
+    assert str(error.value).startswith(f"{folder / 'a.yaml'}:{line}: ")
+
+
+def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
+    text = GOOD.replace("lang: zh", "langs: zh").replace("byte_bpe", "byte_bp")
+    with pytest.raises(ConfigError) as error:
+        load_project(write(tmp_path / "configs", text))
+    assert [line.split(":")[1] for line in str(error.value).splitlines()] == ["4", "9"]
+
+
+def test_one_name_in_two_files(tmp_path: Path) -> None:
+    write(tmp_path / "configs", GOOD)
+    folder = write(tmp_path / "configs", "corpora:\n  zh_web: {paths: [x]}\n", "b.yaml")
+    with pytest.raises(ConfigError, match=r"b\.yaml:2: corpora\.zh_web is already defined at .*a\.yaml:2"):
+        load_project(folder)
+
+
+def test_one_key_twice(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="duplicate key"):
+        load_project(write(tmp_path / "configs", GOOD.replace("    lang: zh", "    lang: zh\n    lang: en")))
+
+
+def test_corpora_of_a_tokenizer_share_one_unicode_form(tmp_path: Path) -> None:
+    text = GOOD.replace("    lang: zh", "    normalize: {unicode: nfkc}")
+    with pytest.raises(ConfigError, match=r"a\.yaml:11: .*one normalize\.unicode, found en_web: nfc, zh_web: nfkc"):
+        load_project(write(tmp_path / "configs", text))
+
+
+def test_no_configuration(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no configuration found"):
+        load_project(tmp_path / "configs")
+
+
+def test_pretrained_needs_a_path() -> None:
+    with pytest.raises(ValueError, match="needs `path`"):
+        TokenizerConfig.model_validate({"family": "pretrained", "train_on": {"a": 1}})
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("2GB", 2 * 10**9), ("512 MiB", 2**29), ("1.5kb", 1500), (7, 7), ("10", 10)]
+)
+def test_sizes(text: str | int, size: int) -> None:
+    assert parse_bytes(text) == size

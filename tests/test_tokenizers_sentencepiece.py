@@ -1,0 +1,234 @@
+"""SentencePiece: no text is lost in training, any text survives encoding, and the library agrees."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tokenizer_samples import (
+    EOD,
+    FAMILIES,
+    HOSTILE,
+    PAD,
+    config,
+    documents,
+    ids,
+    ordinary_text,
+    saved_files,
+    token_bytes,
+    train,
+    trained,
+)
+from tokpack_core.config import Family, SpecialTokens, TrainConfig
+from tokpack_core.errors import InputError
+from tokpack_core.tokenizers import registry
+from tokpack_core.tokenizers.sentencepiece_proto import fields, varint, without_rule_path
+from tokpack_core.tokenizers.sentencepiece_training import SENTENCE_CHARACTERS, cut, trainable
+
+SENTENCEPIECE_FAMILIES = FAMILIES[1:]
+
+
+def library(tokenizer_folder: Path) -> sentencepiece.SentencePieceProcessor:
+    return sentencepiece.SentencePieceProcessor(model_file=str(tokenizer_folder / "tokenizer.model"))
+
+
+def pieces(family: Family, texts: list[str]) -> set[str]:
+    """Pieces of a vocabulary trained on the texts and some English, in which every character has a piece."""
+    settings_ = TrainConfig(family=family, vocab_size=1000, character_coverage=1.0)
+    tokenizer = train(settings_, [*texts, *documents()[:20]])
+    return {token.decode("utf-8", "replace") for token in token_bytes(tokenizer).values()}
+
+
+@pytest.mark.parametrize("family", SENTENCEPIECE_FAMILIES)
+def test_special_tokens_come_first_and_unk_is_always_there(family: Family) -> None:
+    tokenizer = trained(family)
+    assert tokenizer.special_tokens == {"eod": 0, "pad": 1, "unk": 2}
+    tokens = token_bytes(tokenizer)
+    assert [tokens[id_] for id_ in range(3)] == [EOD.encode(), PAD.encode(), b"<unk>"]
+    assert [tokens[id_] for id_ in range(3, 259)] == [bytes([byte]) for byte in range(256)]
+    table = tokenizer.vocabulary()
+    assert table["byte_fallback"].to_pylist() == [False] * 3 + [True] * 256 + [False] * (1500 - 259)
+    assert table["special"].to_pylist() == [True] * 3 + [False] * 1497
+    assert tokenizer.vocab_size == 1500
+
+
+@pytest.mark.parametrize("family", SENTENCEPIECE_FAMILIES)
+def test_ids_and_text_are_those_of_the_library(family: Family, tmp_path: Path) -> None:
+    tokenizer = trained(family, "nfc")
+    tokenizer.save(tmp_path)
+    peer = library(tmp_path)
+    assert (peer.eos_id(), peer.pad_id(), peer.unk_id(), peer.bos_id()) == (0, 1, 2, -1)
+    assert peer.id_to_piece(0) == EOD
+    for text in [*HOSTILE, *documents()[:30]]:
+        text = unicodedata.normalize("NFC", text)
+        if "▁" not in text:
+            assert peer.encode(text) == ids(tokenizer, text)
+        assert peer.decode(ids(tokenizer, text)) == text
+
+
+@pytest.mark.parametrize("family", SENTENCEPIECE_FAMILIES)
+def test_a_literal_meta_space_is_three_byte_pieces(family: Family) -> None:
+    tokenizer = trained(family)
+    between = [3 + 0xE2, 3 + 0x96, 3 + 0x81]
+    assert ids(tokenizer, "one▁▁ two") == ids(tokenizer, "one") + between * 2 + ids(tokenizer, " two")
+    assert ids(tokenizer, "one two") != ids(tokenizer, "one▁two")
+
+
+@pytest.mark.parametrize("family", SENTENCEPIECE_FAMILIES)
+def test_long_lines_are_learned_from_and_not_skipped(family: Family) -> None:
+    """The Greek letters occur only in one line of 60,000 characters without a space, far beyond the library's limit."""
+    long_line = "αβγδ" * 15_000
+    assert {"α", "β", "γ", "δ"} <= pieces(family, [long_line])
+
+
+@pytest.mark.parametrize("family", SENTENCEPIECE_FAMILIES)
+def test_documents_with_reserved_characters_are_learned_from(family: Family) -> None:
+    learned = pieces(family, ["αα\0ββ▅γγ▁δδ\n"])
+    assert {"α", "β", "γ", "δ"} <= learned
+    assert not {"▅", "▁"} & learned
+
+
+def test_reserved_characters_are_counted_and_no_byte_is_dropped() -> None:
+    settings_ = TrainConfig(family="sentencepiece_bpe", vocab_size=261)
+    training = train(settings_, ["ab ▅▁\0 ab", "", "é" * 5000]).training
+    assert training["reserved_characters"] == 3
+    assert training["bytes_dropped"] == 0
+    assert training["documents"] == 3
+    assert training["bytes"] == len(b"ab  ab") + 3 + 3 + 1 + 10_000
+    assert training["sentences"] == 1 + 3
+
+
+@pytest.mark.parametrize("family", SENTENCEPIECE_FAMILIES)
+def test_line_ends_at_the_end_of_documents_are_learned(family: Family) -> None:
+    assert "\n\n\n" in pieces(family, ["字\n\n\n"] * 5000)
+
+
+@pytest.mark.parametrize("family", SENTENCEPIECE_FAMILIES)
+def test_digits_of_every_script_stand_alone(family: Family) -> None:
+    learned = pieces(family, ["2024 year 2024 १२३४वर्ष १२३४ ٢٠٢٤ ２０２４\n"] * 500)
+    assert {"2", "१", "٢", "２"} <= learned
+    digits = [token for token in learned if re.search(r"\d", token)]
+    assert all(len(token) == 1 for token in digits)
+
+
+@pytest.mark.parametrize("family", SENTENCEPIECE_FAMILIES)
+def test_indentation_is_learned(family: Family) -> None:
+    assert "    " in pieces(family, ["def f():\n    return 1\n\n\nclass A:\n    x = 2\n"] * 500)
+
+
+@pytest.mark.parametrize("family", SENTENCEPIECE_FAMILIES)
+def test_two_trainings_give_the_same_bytes(family: Family, tmp_path: Path) -> None:
+    one, other = (
+        saved_files(train(config(family), documents(), "nfc"), tmp_path / name) for name in ("first", "second")
+    )
+    assert one == other
+    assert sorted(one) == ["tokenizer.model", "tokenizer_config.json"]
+
+
+@pytest.mark.parametrize("family", SENTENCEPIECE_FAMILIES)
+def test_no_path_stands_in_the_model(family: Family, tmp_path: Path) -> None:
+    model = saved_files(trained(family, "nfc"), tmp_path / "saved")["tokenizer.model"]
+    assert b".tsv" not in model
+    assert b"/tmp" not in model
+
+
+@pytest.mark.parametrize("family", SENTENCEPIECE_FAMILIES)
+def test_a_vocabulary_too_large_or_too_small_is_refused_with_the_limit(family: Family) -> None:
+    for wanted in (50_000, 262):
+        with pytest.raises(InputError, match=f"`vocab_size` {wanted} is") as refused:
+            train(config(family, wanted), ["some words and other words of text"] * 9)
+        limit = int(re.findall(r"(?:to|at) (\d+)", str(refused.value))[-1])
+        tokenizer = train(config(family, limit), ["some words and other words of text"] * 9)
+        assert tokenizer.vocab_size == limit
+
+
+@pytest.mark.parametrize("family", SENTENCEPIECE_FAMILIES)
+@pytest.mark.parametrize("texts", [[], ["", ""]])
+def test_an_empty_corpus_is_refused(family: Family, texts: list[str]) -> None:
+    with pytest.raises(InputError, match="no text"):
+        train(config(family, 400), texts)
+
+
+def test_a_coverage_that_the_library_refuses_is_one_sentence() -> None:
+    settings_ = TrainConfig(family="sentencepiece_bpe", vocab_size=400, character_coverage=0.9)
+    with pytest.raises(InputError, match=r"raise it to 0\.98"):
+        train(settings_, ["text"])
+
+
+@pytest.mark.parametrize("family", SENTENCEPIECE_FAMILIES)
+def test_an_error_of_the_source_is_not_swallowed(family: Family) -> None:
+    def broken() -> Iterator[pa.Array]:
+        yield pa.array(documents())
+        raise InputError("line 7 is broken")
+
+    with pytest.raises(InputError, match="line 7 is broken"):
+        registry.train(config(family), broken(), "none")
+
+
+@pytest.mark.parametrize("family", SENTENCEPIECE_FAMILIES)
+@pytest.mark.parametrize("text", ["the", "</s>", "<|end, of text|>", "<文>"])
+def test_special_tokens_never_come_from_text(family: Family, text: str) -> None:
+    tokenizer = train(config(family, 400, SpecialTokens(eod=text)), documents()[:5] + [f"{text} {text}"] * 50)
+    encoded = ids(tokenizer, f"{text} x {text}{text}")
+    assert 0 not in encoded
+    assert token_bytes(tokenizer)[0] == text.encode()
+
+
+def test_a_special_token_that_is_the_default_unk_is_refused() -> None:
+    with pytest.raises(InputError, match="own unk"):
+        train(config("sentencepiece_bpe", 400, SpecialTokens(eod="<unk>")), ["text"])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(["a", " ", "   ", "\n", "\n\n", "你" * 700, "word " * 300, "\t" * 2000])))
+def test_cuts_lose_nothing_and_are_short(parts: list[str]) -> None:
+    text = "".join(parts)
+    sentences = list(cut(text))
+    assert "".join(sentences) == text
+    assert all(0 < len(sentence) <= SENTENCE_CHARACTERS for sentence in sentences)
+
+
+def test_cuts_fall_before_spaces_then_after_line_ends_then_anywhere() -> None:
+    words = "word  " * 1000
+    assert all(part.startswith("  word") for part in list(cut(words))[1:])
+    lines = "字字字\n" * 1000
+    assert all(part.endswith("字\n") for part in cut(lines))
+    assert [len(part) for part in cut("字" * 5000)] == [2048, 2048, 904]
+
+
+def test_a_sentence_for_training_has_boundaries_where_pieces_must_end() -> None:
+    assert trainable("a▁b▅c\0d") == "a\tb\tc\td"
+    assert trainable("x१२ 34 ５") == "x\t१\t\t२\t 34 ５"
+    assert trainable("end\n") == "end\n\t"
+    assert trainable("end") == "end"
+
+
+@settings(max_examples=60, deadline=None)
+@given(ordinary_text())
+def test_encoding_in_parts_equals_the_library_wherever_it_is_lossless(text: str) -> None:
+    tokenizer = trained("sentencepiece_bpe")
+    parts = [ids(tokenizer, part) for part in text.split("▁")]
+    expected = parts[0]
+    for part in parts[1:]:
+        expected = expected + [3 + 0xE2, 3 + 0x96, 3 + 0x81] + part
+    assert ids(tokenizer, text) == expected
+
+
+def test_the_rule_path_alone_is_removed_from_a_model() -> None:
+    def field(number: int, value: bytes) -> bytes:
+        return varint(number << 3 | 2) + varint(len(value)) + value
+
+    spec = field(1, b"user_defined") + varint(3 << 3) + b"\0" + field(2, b"x" * 300)
+    model = field(1, b"piece") + field(3, spec + field(6, b"/tmp/rules.tsv")) + b"\x2d\0\0\0\0"
+    assert without_rule_path(model) == field(1, b"piece") + field(3, spec) + b"\x2d\0\0\0\0"
+    assert [number for number, *_ in fields(model)] == [1, 3, 5]
+    with pytest.raises(ValueError, match="cut"):
+        without_rule_path(model[:-1])
