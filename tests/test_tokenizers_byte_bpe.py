@@ -46,7 +46,9 @@ def merges_by_hand(text: str, count: int) -> list[bytes]:
     """Merges of a one-pretoken-a-word corpus, counted anew at every step: ties go to the smaller pair of ids."""
     order: dict[bytes, int] = {bytes([byte]): byte for byte in range(256)}
     order = {token: place for place, token in enumerate(sorted(order, key=alphabet_order))}
-    words = Counter(tuple(bytes([byte]) for byte in word.encode()) for word in regex.findall(PRETOKENIZERS["gpt2"], text))
+    words = Counter(
+        tuple(bytes([byte]) for byte in word.encode()) for word in regex.findall(PRETOKENIZERS["gpt2"], text)
+    )
     merged = []
     for _ in range(count):
         pairs: Counter[tuple[bytes, bytes]] = Counter()
@@ -62,7 +64,7 @@ def merges_by_hand(text: str, count: int) -> list[bytes]:
 
 def alphabet_order(token: bytes) -> tuple[bool, bytes]:
     """Printable bytes stand first in the byte-level alphabet, then the others, each in byte order."""
-    printable = 0x21 <= token[0] <= 0x7E or (0xA1 <= token[0] and token[0] != 0xAD)
+    printable = 0x21 <= token[0] <= 0x7E or (token[0] >= 0xA1 and token[0] != 0xAD)
     return not printable, token
 
 

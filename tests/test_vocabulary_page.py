@@ -125,7 +125,9 @@ def test_policy_allows_the_page_its_own_script_only() -> None:
 
 
 def test_hostile_tokens_survive_in_the_token_data() -> None:
-    data = json.loads(Page(PAGE).text["script"][0])
+    source = Page(PAGE).text["script"][0]
+    assert not set("<>&") & set(source)
+    data = json.loads(source)
     assert data["tokens"] == [visible(token) for token in HOSTILE]
     assert data["tokens"][0] == "</script><script>alert(1)</script>"
     assert data["id"] == list(range(len(HOSTILE)))
@@ -158,6 +160,12 @@ def test_a_failed_check_that_does_not_block_is_a_warning_and_is_shown_safely() -
     assert "3 of 9: <b>␣the, ⟨U+202E⟩doc" in page.text["bdi"]
 
 
+def test_rarest_entries_show_their_count_and_reasons() -> None:
+    rarest = Page(PAGE).text["span"]
+    # Text entries first among equals, but all counts differ here: 1..13, the tokens of bytes are seen 10 and 11 times.
+    assert rarest[:13] == [*(f"{n}×" for n in range(1, 10)), "10×, partial UTF-8", "11×, partial UTF-8", "12×", "13×"]
+
+
 def test_headline_figures_are_those_of_the_report() -> None:
     figures = Page(PAGE).text["p"]
     # All 13 entries (counts 1..13) are seen; those seen 1..4 times are rare.
@@ -183,6 +191,7 @@ def test_a_report_without_tokens_renders() -> None:
     empty = build_report("none", {}, pa.table(vocabulary_columns(report)), TokenCounts.zero(14), TokenCounts.zero(14))
     page = Page(render_page(empty))
     assert "0 %" in page.text["p"]
+    assert "Neither text holds a token." in page.text["p"]
     assert not [a for tag, a in page.elements if tag == "polyline"]
 
 

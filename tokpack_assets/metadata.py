@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import dagster as dg
 import orjson
 
-from tokpack_core.stages import export, report
+from tokpack_core.stages import export, normalize, pack, report
 from tokpack_core.stages.asset import Built, read_json
 
+Shown = dict[str, Any]
 
-def asset_metadata(built: Built) -> dict[str, Any]:
-    """Metadata of one materialization; everything is a plain Python value or a MetadataValue."""
-    shown: dict[str, Any] = {
+
+def asset_metadata(built: Built) -> Shown:
+    """Metadata of one materialization: plain Python values and MetadataValues."""
+    shown: Shown = {
         "digest": built.entry.object.digest,
         "path": dg.MetadataValue.path(str(built.folder)),
         "size_bytes": built.manifest.size,
@@ -22,35 +24,22 @@ def asset_metadata(built: Built) -> dict[str, Any]:
         "units_reused": built.units_reused,
     }
     if built.stale:
-        shown["stale"] = f"kept, though {built.stale}; retrain with `tokpack build --retrain {built.asset}`"
-    stage = built.entry.object.stage
-    shown |= numbers(built.counts)
+        shown["stale"] = f"kept, though {built.stale}; train again with `tokpack build --retrain NAME`"
     if "tokenizer" in built.counts:
         shown["tokenizer"] = str(built.counts["tokenizer"])
-    if stage == report.STAGE:
-        shown |= report_metadata(built)
-    elif stage == "packed_sequences":
-        shown |= numbers(built.counts["figures"])
-        shown["by_split"] = table(
-            [{"split": name, **figures} for name, figures in built.counts["by_split"].items()],
-            ["split", "documents", "tokens", "packs", "utilization", "needless_cuts", "unavoidable_cuts"],
-        )
-    elif stage == export.STAGE:
-        shown["packs"] = table(
-            [{"prefix": k, "packs": v} for k, v in built.counts["packs"].items()], ["prefix", "packs"]
-        )
-        shown["megatron_arguments"] = dg.MetadataValue.path(str(built.folder / "megatron_arguments.sh"))
-    elif stage == "normalized_corpus":
-        shown["problems"] = dg.MetadataValue.json(built.counts["problems"])
-        shown["normalization"] = dg.MetadataValue.json(built.counts["normalization"])
-    return shown
+    of_stage = OF_STAGE.get(built.entry.object.stage, lambda _: {})
+    return shown | numbers(built.counts) | of_stage(built)
 
 
 def numbers(counts: Mapping[str, Any]) -> dict[str, int | float]:
     return {name: value for name, value in counts.items() if type(value) in (int, float)}
 
 
-def report_metadata(built: Built) -> dict[str, Any]:
+def normalization_metadata(built: Built) -> Shown:
+    return {name: dg.MetadataValue.json(built.counts[name]) for name in ("problems", "normalization")}
+
+
+def report_metadata(built: Built) -> Shown:
     figures = read_json(built.folder / "report.json")
     languages = figures["test"]["languages"]
     return {
@@ -60,8 +49,31 @@ def report_metadata(built: Built) -> dict[str, Any]:
     }
 
 
+def packing_metadata(built: Built) -> Shown:
+    rows = [{"split": name, **figures} for name, figures in built.counts["by_split"].items()]
+    columns = ["split", "documents", "tokens", "packs", "utilization", "needless_cuts", "unavoidable_cuts"]
+    return numbers(built.counts["figures"]) | {"by_split": table(rows, columns)}
+
+
+def export_metadata(built: Built) -> Shown:
+    rows = [{"prefix": prefix, "packs": packs} for prefix, packs in built.counts["packs"].items()]
+    arguments = built.folder / "megatron_arguments.sh"
+    return {
+        "prefixes": table(rows, ["prefix", "packs"]),
+        "megatron_arguments": dg.MetadataValue.path(str(arguments)),
+    }
+
+
+OF_STAGE: dict[str, Callable[[Built], Shown]] = {
+    normalize.STAGE: normalization_metadata,
+    report.STAGE: report_metadata,
+    pack.STAGE: packing_metadata,
+    export.STAGE: export_metadata,
+}
+
+
 def table(rows: list[dict[str, Any]], columns: list[str]) -> Any:
-    """Rows as a table in the UI; numbers of other kinds than int, float and str are not shown."""
+    """Rows as a table in the UI; a value that is no number and no string is shown as JSON."""
     records = [dg.TableRecord({name: plain(row.get(name)) for name in columns}) for row in rows]
     kinds = {int: "int", float: "float"}
     first = records[0].data if records else {}

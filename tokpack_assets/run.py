@@ -26,7 +26,7 @@ class BuildOutcome:
     """What a build did.
 
     Attributes:
-        assets: by key, in order: the figures shown in Dagster's UI.
+        assets: by key, in order: the numbers and words that Dagster's UI shows.
         failures: one sentence each.
         warnings: checks that failed without blocking.
     """
@@ -86,7 +86,10 @@ def built_assets(events: list[dg.DagsterEvent]) -> Iterator[tuple[str, dict[str,
     for event in events:
         if event.is_step_materialization and event.asset_key:
             metadata = event.step_materialization_data.materialization.metadata
-            yield event.asset_key.to_user_string(), {name: value.value for name, value in metadata.items()}
+            plain = {
+                name: value.value for name, value in metadata.items() if isinstance(value.value, str | int | float)
+            }
+            yield event.asset_key.to_user_string(), plain
 
 
 def failed_checks(events: list[dg.DagsterEvent]) -> Iterator[dg.AssetCheckEvaluation]:

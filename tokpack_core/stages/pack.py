@@ -41,6 +41,7 @@ VERSION = 1
 BLOCK_DOCUMENTS = 10**5
 BLOCK_SHARDS = 256
 BLOCK_LIMIT = 10**6
+LENGTH_BYTES = 8
 TEXT_MODE = 0
 CHECKS = {"packing_utilization": True, "nothing_lost": True}
 
@@ -106,7 +107,7 @@ def make_unit(packing: PackingConfig, seed: int, shards: list[Shard], split: str
     )
     paths = [shard.folder / "documents.parquet" for shard in shards]
     build_plan = partial(write_plan, paths, split, packing, action.key)
-    return Unit(action, build_plan, sum(shard.documents for shard in shards))
+    return Unit(action, build_plan, LENGTH_BYTES * sum(shard.documents for shard in shards))
 
 
 def write_plan(paths: list[Path], split: str, packing: PackingConfig, key: str, folder: Path) -> dict[str, Any]:

@@ -15,6 +15,9 @@ from tokpack_core.store.actions import Action
 from tokpack_core.store.objects import ObjectRef
 from tokpack_core.store.store import Store
 
+SMALL_WORK = 4 * 10**6
+"""Bytes of input below which starting worker processes, about 2 s, costs more than it gains."""
+
 Build = Callable[[Path], dict[str, Any]]
 """Writes files into an empty folder and returns the counts for the manifest; picklable, of an installed package."""
 
@@ -86,6 +89,8 @@ def run_units(store: Store, engine: LocalEngine, units: Sequence[Unit], on_progr
     found = [actions.lookup(store, unit.action) for unit in units]
     missing = [unit for unit, ref in zip(units, found, strict=True) if ref is None]
     total = sum(unit.weight for unit in missing)
+    if total < SMALL_WORK:
+        engine = LocalEngine(1)
     begin = time.monotonic()
     done = 0
     built: dict[str, ObjectRef] = {}

@@ -140,7 +140,8 @@ def special_id(engine: Engine, role: str, text: str, source: str) -> int:
         raise InputError(
             f"{source}: its ids have holes, so that {text!r} ({role}) would share id {found}: name a token that it has"
         )
-    if role != "unk" and found in engine.encode(text, add_special_tokens=False).ids:
+    in_context = f"{text}{text} {text}\n{text}x{text}"
+    if role != "unk" and found in engine.encode(in_context, add_special_tokens=False).ids:
         raise InputError(
             f"{source}: ordinary text gives the id of special token {text!r} ({role}): "
             'choose a string that text does not hold, such as "<|endoftext|>"'

@@ -4,12 +4,13 @@ What the library would do with training text, and what is done about it here:
 - It skips sentences longer than `max_sentence_length`: documents are cut into sentences of at most 2048 characters,
   before a space where possible (no piece crosses from another character into a space, so such a cut changes
   nothing), else after a line end, else anywhere.
-- It skips a sentence that holds U+2585, takes U+2581 for a space, and strips line ends at the end of a sentence. A
-  tab is its own mark for "no piece here": the two characters and NUL become tabs in the training text, and a tab
-  follows a final line end. Nothing is dropped; these characters and the tab itself are encoded as bytes.
-- It splits ASCII and full-width digits (`split_digits`). Tabs around every other decimal digit split those of all
+- It skips a sentence that holds U+2585, takes U+2581 for a space, and strips line ends at the end of a sentence. No
+  piece may hold NUL: the two characters become NUL in the training text, and NUL follows a final line end. Nothing is
+  dropped; these characters, NUL and the library's own mark (U+001F, in releases before 0.2.1 the tab) are encoded as
+  bytes.
+- It splits ASCII and full-width digits (`split_digits`). NUL around every other decimal digit splits those of all
   scripts.
-- A special token's look-alike in training text becomes a tab as well (the library does this itself).
+- A special token's look-alike in training text is a boundary of pieces as well (the library does this itself).
 - Paths of input files would stand in the model: text comes from an iterator, and the path of the rule table is
   removed.
 
@@ -45,9 +46,10 @@ THREADS = 16
 SENTENCE_CHARACTERS = 2048
 """NFKC makes 18 characters of one at most, and the BPE trainer holds places in a word in 16 bits: 2048 · 18 < 2¹⁶."""
 SENTENCE_BYTES = 3 * (4 * SENTENCE_CHARACTERS + 1)
-"""The library's limit: every character may be a digit with a tab on each side."""
-BOUNDARY = "\t"
-RESERVED = str.maketrans({"\u2581": BOUNDARY, "\u2585": BOUNDARY, "\0": BOUNDARY})
+"""The library's limit: every character may be a digit with a boundary on each side."""
+BOUNDARY = "\0"
+RESERVED = "\u2581\u2585\0"
+RESERVED_TO_BOUNDARY = str.maketrans(dict.fromkeys(RESERVED, BOUNDARY))
 OTHER_DIGIT = re.compile(r"(?![0-9\uff10-\uff19])\d")
 DEFAULT_UNK = "<unk>"
 SMALLEST_COVERAGE = 0.98
@@ -79,7 +81,7 @@ class Sentences:
             self.bytes += len(text.encode())
             for sentence in cut(text):
                 self.sentences += 1
-                self.reserved_characters += sum(map(sentence.count, "\u2581\u2585\0"))
+                self.reserved_characters += sum(map(sentence.count, RESERVED))
                 yield trainable(sentence)
 
 
@@ -105,7 +107,7 @@ def cut_position(text: str, start: int, limit: int) -> int:
 
 
 def trainable(sentence: str) -> str:
-    sentence = OTHER_DIGIT.sub(rf"{BOUNDARY}\g<0>{BOUNDARY}", sentence.translate(RESERVED))
+    sentence = OTHER_DIGIT.sub(rf"{BOUNDARY}\g<0>{BOUNDARY}", sentence.translate(RESERVED_TO_BOUNDARY))
     return sentence + BOUNDARY if sentence.endswith(("\n", "\r")) else sentence
 
 

@@ -20,6 +20,8 @@ BAR_COLUMNS = 3
 def language_views(report: Report) -> str:
     """Bars and table of each text that has tokens, with a switch between the two when both have."""
     views = [view for view in TEXTS if report[view]["tokens"]]
+    if not views:
+        return '<p class="remark">Neither text holds a token.</p>'
     choices = "".join(
         f'<input class="choice" type="radio" name="shown" id="show-{view}"{" checked" if view == views[0] else ""}>'
         for view in views

@@ -140,7 +140,8 @@ def card(what: str, figure: str, detail: str) -> str:
 
 def rarest_list(rarest: Iterable[Mapping[str, Any]], by_id: Mapping[int, str]) -> str:
     def remark(entry: Mapping[str, Any]) -> str:
-        return ", ".join(entry["reasons"]) or f"{entry['count']:,}×"
+        counted = [f"{entry['count']:,}×"] if entry["count"] else []
+        return ", ".join([*counted, *entry["reasons"]])
 
     return "".join(
         f'<li title="id {entry["id"]}"><bdi>{escape(by_id[entry["id"]])}</bdi><span>{escape(remark(entry))}</span></li>'
