@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -38,7 +40,7 @@ def test_batches_are_bounded_maximal_and_lose_nothing(texts: list[str], limit: i
     assert [text for batch in batches for text in batch] == texts
     sizes = [[len(text.encode()) for text in batch] for batch in batches]
     assert all(sum(size) <= limit or len(size) == 1 for size in sizes)
-    for size, following in zip(sizes[:-1], sizes[1:], strict=True):
+    for size, following in pairwise(sizes):
         assert sum(size) + following[0] > limit
 
 

@@ -219,7 +219,7 @@ def test_encoding_in_parts_equals_the_library_wherever_it_is_lossless(text: str)
     parts = [ids(tokenizer, part) for part in text.split("▁")]
     expected = parts[0]
     for part in parts[1:]:
-        expected = expected + [3 + 0xE2, 3 + 0x96, 3 + 0x81] + part
+        expected = [*expected, 3 + 0xE2, 3 + 0x96, 3 + 0x81, *part]
     assert ids(tokenizer, text) == expected
 
 

@@ -79,7 +79,8 @@ def normalized(text: str, unicode: UnicodeForm) -> str:
 
 
 def ids(tokenizer: Tokenizer, text: str) -> list[int]:
-    return tokenizer.encode(pa.array([text], pa.string())).ids.tolist()
+    encoded: list[int] = tokenizer.encode(pa.array([text], pa.string())).ids.tolist()
+    return encoded
 
 
 def token_bytes(tokenizer: Tokenizer) -> dict[int, bytes]:

@@ -27,8 +27,8 @@ def asset_metadata(built: Built) -> Shown:
         shown["stale"] = f"kept, though {built.stale}; train again with `tokpack build --retrain NAME`"
     if "tokenizer" in built.counts:
         shown["tokenizer"] = str(built.counts["tokenizer"])
-    of_stage = OF_STAGE.get(built.entry.object.stage, lambda _: {})
-    return shown | numbers(built.counts) | of_stage(built)
+    of_stage = OF_STAGE.get(built.entry.object.stage)
+    return shown | numbers(built.counts) | (of_stage(built) if of_stage else {})
 
 
 def numbers(counts: Mapping[str, Any]) -> dict[str, int | float]:

@@ -11,6 +11,7 @@ import dagster as dg
 
 from tokpack_assets.build_defs import build_defs
 from tokpack_assets.environment import prepare_dagster_home
+from tokpack_assets.sources import report_sources
 from tokpack_core.config import Project
 from tokpack_core.engine import LocalEngine
 from tokpack_core.errors import ConfigError
@@ -60,6 +61,7 @@ def run_build(
     definitions = build_defs(project, store, engine, on_progress, again)
     prepare_dagster_home()
     with dg.DagsterInstance.get() as instance:
+        report_sources(project, instance)
         result = dg.materialize(
             list(definitions.assets or []),  # type: ignore[arg-type]
             selection=dg.AssetSelection.assets(*(plan.key.split("/") for plan in plans)),

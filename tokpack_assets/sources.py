@@ -4,7 +4,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from tokpack_core.config import Project
+from tokpack_core.config import CorpusConfig, Project
 from tokpack_core.corpus.files import find_files
 from tokpack_core.errors import InputError
 from tokpack_core.stages.corpus import fingerprint
@@ -12,6 +12,7 @@ from tokpack_core.stages.graph import source_key
 from tokpack_core.store.actions import json_digest
 
 INTERVAL_SECONDS = 60
+DATA_VERSION_TAG = "dagster/data_version"
 
 
 def source_spec(project: Project, corpus: str) -> dg.AssetSpec:
@@ -25,30 +26,48 @@ def source_spec(project: Project, corpus: str) -> dg.AssetSpec:
     )
 
 
-def data_version(paths: tuple[str, ...], base: Path) -> str:
-    return json_digest(fingerprint(find_files(paths, base)))
+def data_version(config: CorpusConfig, base: Path) -> str:
+    return json_digest(fingerprint(find_files(config.paths, base)))
+
+
+def changed_sources(
+    project: Project, instance: dg.DagsterInstance
+) -> tuple[list[dg.AssetMaterialization], dict[str, str]]:
+    """Events for the corpora whose files have other names, sizes or times than last reported, and what is wrong."""
+    events = []
+    problems = {}
+    for corpus, config in project.corpora.items():
+        key = dg.AssetKey(source_key(corpus).split("/"))
+        try:
+            version = data_version(config, project.base)
+        except InputError as error:
+            problems[corpus] = str(error)
+            continue
+        newest = instance.get_latest_materialization_event(key)
+        tags = newest.asset_materialization.tags if newest and newest.asset_materialization else None
+        if not tags or tags.get(DATA_VERSION_TAG) != version:
+            events.append(dg.AssetMaterialization(key, tags={DATA_VERSION_TAG: version}))
+    return events, problems
+
+
+def report_sources(project: Project, instance: dg.DagsterInstance) -> None:
+    """Tells Dagster of changed sources now, so that what is built next is in step with them."""
+    for event in changed_sources(project, instance)[0]:
+        instance.report_runless_asset_event(event)
 
 
 def source_sensor(project: Project) -> dg.SensorDefinition:
-    """Reports a new data version of each corpus whose files have other names, sizes or times than before."""
+    """Reports changed sources; starts no run."""
 
-    @dg.sensor(name="source_files", minimum_interval_seconds=INTERVAL_SECONDS)
+    @dg.sensor(
+        name="source_files",
+        minimum_interval_seconds=INTERVAL_SECONDS,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+    )
     def source_files(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        events = []
-        problems = []
-        for corpus, config in project.corpora.items():
-            key = dg.AssetKey(source_key(corpus).split("/"))
-            try:
-                version = data_version(config.paths, project.base)
-            except InputError as error:
-                problems.append(f"{corpus}: {error}")
-                continue
-            newest = context.instance.get_latest_materialization_event(key)
-            tags = newest.asset_materialization.tags if newest and newest.asset_materialization else None
-            if not tags or tags.get("dagster/data_version") != version:
-                events.append(dg.AssetMaterialization(key, tags={"dagster/data_version": version}))
-        if not events:
-            return dg.SkipReason("; ".join(problems) or "no source file changed")
-        return dg.SensorResult(asset_events=events)
+        events, problems = changed_sources(project, context.instance)
+        if events:
+            return dg.SensorResult(asset_events=events)
+        return dg.SkipReason("; ".join(f"{c}: {p}" for c, p in problems.items()) or "no source file changed")
 
     return source_files

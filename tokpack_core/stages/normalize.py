@@ -21,9 +21,10 @@ import pyarrow.parquet as pq
 
 from tokpack_core.config import SPLITS, CorpusConfig, NormalizeConfig, ReadConfig
 from tokpack_core.corpus.document_hash import text_ids
-from tokpack_core.corpus.documents import Problems, read_documents
+from tokpack_core.corpus.documents import read_documents
 from tokpack_core.corpus.files import SourceFile
 from tokpack_core.corpus.normalization import NormalizationReport, normalize
+from tokpack_core.corpus.problems import Problems
 from tokpack_core.corpus.splits import assign_splits
 from tokpack_core.errors import InputError
 from tokpack_core.stages import corpus as corpus_stage

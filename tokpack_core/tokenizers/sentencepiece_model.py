@@ -26,7 +26,7 @@ from tokpack_core.config import UnicodeForm
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.encoded import Encoded, concatenate, from_lists
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
-from tokpack_core.tokenizers.sentencepiece_proto import adds_dummy_prefix
+from tokpack_core.tokenizers.sentencepiece_proto import adds_dummy_prefix, is_user_defined
 from tokpack_core.tokenizers.text_batches import text_batches
 from tokpack_core.tokenizers.token_bytes import META_SPACE, ByteDecoder, byte_piece, vocabulary_table
 from tokpack_core.tokenizers.unicode_forms import form_applied
@@ -99,7 +99,7 @@ class SentencePieceTokenizer:
         strings = [
             self._metadata.special_tokens[role]
             for role, token in self.special_tokens.items()
-            if not (self._engine.is_control(token) or self._engine.is_unknown(token))
+            if not self._is_special(token)
         ]
         strings += [META_SPACE] if self._meta_space_ids else []
         return re.compile("|".join(map(re.escape, sorted(strings, key=len, reverse=True)))) if strings else None
@@ -110,8 +110,7 @@ class SentencePieceTokenizer:
             raise InputError(
                 f"{source} has no piece {text!r} ({role}), and pieces cannot be added: name one that it has"
             )
-        user_defined = not self._is_special(found) and self._engine.encode(text, out_type=str)[-1:] == [text]
-        if not (self._is_special(found) or (user_defined and len(text) > 1)):
+        if not self._is_special(found) and not (is_user_defined(self._model, found) and len(text) > 1):
             raise InputError(f"{source}: {text!r} ({role}) is a piece of ordinary text: name a control symbol")
         return found
 

@@ -1,15 +1,19 @@
 """The few fields of a SentencePiece model file that its library does not show, read from the protobuf wire format.
 
-A message is a row of fields: a varint key (number · 8 + wire type), then a varint (type 0), 8 bytes (1), a length
-and as many bytes (2), or 4 bytes (5). In sentencepiece_model.proto, ModelProto has normalizer_spec = 3;
-NormalizerSpec has add_dummy_prefix = 3 (default true) and normalization_rule_tsv = 6, which holds the path of the
-rule file used in training.
+A message is a row of fields: a varint key (number · 8 + wire type), then a varint (type 0), 8 bytes (1), a length and
+as many bytes (2), or 4 bytes (5). In sentencepiece_model.proto, ModelProto has pieces = 1 and normalizer_spec = 3;
+SentencePiece has type = 3 (USER_DEFINED is 4); NormalizerSpec has add_dummy_prefix = 3 (true if absent) and
+normalization_rule_tsv = 6, which holds the path of the rule file used in training.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
+PIECES = 1
+PIECE_TYPE = 3
+USER_DEFINED = b"\4"
 NORMALIZER_SPEC = 3
 ADD_DUMMY_PREFIX = 3
 NORMALIZATION_RULE_TSV = 6
@@ -23,6 +27,13 @@ def adds_dummy_prefix(model: bytes) -> bool:
             values = [value for number, _, value, _ in fields(spec) if number == ADD_DUMMY_PREFIX]
             return values[-1] != b"\0" if values else True
     return True
+
+
+def is_user_defined(model: bytes, piece: int) -> bool:
+    """Whether the piece with this id is a user-defined symbol, which matches text before any other piece."""
+    pieces = (value for number, _, value, _ in fields(model) if number == PIECES)
+    content = next(islice(pieces, piece, None))
+    return USER_DEFINED in [value for number, _, value, _ in fields(content) if number == PIECE_TYPE]
 
 
 def without_rule_path(model: bytes) -> bytes:

@@ -33,15 +33,28 @@ LATER_THAN_14 = (
 MARKS_BY_SCRIPT = (
     (*range(0x0300, 0x0330), 0x0331, 0x0338, 0x0342, 0x0345),  # Latin, Greek, Cyrillic
     (*range(0x0591, 0x05BE), 0x05BF, 0x05C1, 0x05C2, 0x05C4, 0x05C5, 0x05C7),  # Hebrew
-    (*range(0x0610, 0x061B), *range(0x064B, 0x0660), 0x0670, *range(0x06D6, 0x06DD)),  # Arabic
-    (0x093C, 0x094D, 0x0951, 0x0952),  # Devanagari
-    (0x0E38, 0x0E39, 0x0E3A, 0x0E48, 0x0E49, 0x0E4A, 0x0E4B),  # Thai
-    (0x0EB8, 0x0EB9, 0x0EC8, 0x0EC9, 0x0ECA, 0x0ECB),  # Lao
+    (*range(0x0610, 0x061B), *range(0x064B, 0x0660), 0x0670, *range(0x06D6, 0x06EE)),  # Arabic
+    (0x0711, *range(0x0730, 0x074B)),  # Syriac
+    (*range(0x07EB, 0x07F4), 0x07FD),  # N'Ko
+    (0x093C, 0x094D, *range(0x0951, 0x0955)),  # Devanagari
+    (0x09BC, 0x09CD, 0x09FE),  # Bengali
+    (0x0A3C, 0x0A4D),  # Gurmukhi
+    (0x0ABC, 0x0ACD),  # Gujarati
+    (0x0B3C, 0x0B4D),  # Oriya
+    (0x0C3C, 0x0C4D, 0x0C55, 0x0C56),  # Telugu
+    (0x0CBC, 0x0CCD),  # Kannada
+    (0x0E38, 0x0E39, 0x0E3A, *range(0x0E48, 0x0E4C)),  # Thai
+    (0x0EB8, 0x0EB9, 0x0EBA, *range(0x0EC8, 0x0ECC)),  # Lao
+    (0x0F39, *range(0x0F71, 0x0F85), 0x0F86, 0x0F87),  # Tibetan
+    (0x1037, 0x1039, 0x103A),  # Burmese
+    (0x17D2, 0x17DD),  # Khmer
+    (0x1B34, 0x1B44),  # Balinese
+    (0xA9B3, 0xA9C0),  # Javanese
 )
 """Marks that stand together in running text, and often in an order that is not the canonical one."""
 
 TRIPLE_MARKS = (
-    tuple(range(0x064B, 0x0656)),  # Arabic vowel signs
+    (*range(0x064B, 0x0656), 0x0670),  # Arabic vowel signs
     (0x05B0, 0x05B4, 0x05B5, 0x05B6, 0x05B7, 0x05B8, 0x05B9, 0x05BC, 0x05C1, 0x05C2),  # Hebrew points
 )
 
@@ -77,7 +90,9 @@ def candidates() -> Iterator[str]:
         for first, second in product(characters, repeat=2):
             yield first + second
             for mark in {first, second}:
-                yield from (base + first + second for base in bases.get(mark, ()))
+                for base in bases.get(mark, ()):
+                    yield base + first + second
+                    yield unicodedata.normalize("NFC", base + first) + second
     for marks in TRIPLE_MARKS:
         yield from ("".join(map(chr, triple)) for triple in product(marks, repeat=3))
     yield from hangul_sequences()

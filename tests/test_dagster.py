@@ -1,0 +1,190 @@
+"""The graph as Dagster sees it: definitions, `tokpack build`, and the real webserver with its daemon."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from tests.dagster_server import dagster_dev, environment, python_module
+from tests.small_project import SmallProject, write_small_project
+from tokpack_assets.build_defs import build_defs
+from tokpack_core.engine import LocalEngine
+from tokpack_core.store import history
+from tokpack_core.store.store import open_store
+
+TOKPACK = [sys.executable, "-c", "from tokpack_assets.cli import main; main()"]
+MATERIALIZED = """{ assetsOrError { ... on AssetConnection { nodes { key { path } definition { isMaterializable }
+    assetMaterializations(limit: 1) { tags { key value } } } } } }"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> SmallProject:
+    return write_small_project(tmp_path)
+
+
+def tokpack(project: SmallProject, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*TOKPACK, *arguments], cwd=project.folder, env=environment(project), capture_output=True, text=True
+    )
+
+
+def specs(project: SmallProject) -> dict[str, dg.AssetSpec]:
+    definitions = build_defs(project.load(), project.store, LocalEngine(1))
+    return {spec.key.to_user_string(): spec for spec in definitions.resolve_all_asset_specs()}
+
+
+def test_the_graph_of_the_design(project: SmallProject) -> None:
+    found = specs(project)
+    upstream = {key: sorted(dep.asset_key.to_user_string() for dep in spec.deps) for key, spec in found.items()}
+    normalized = ["normalized_corpus/code", "normalized_corpus/docs"]
+    encoded = ["tokenized_shards/bpe_600/code", "tokenized_shards/bpe_600/docs"]
+    report = ["tokenizer_model/bpe_600", "vocabulary_report/bpe_600"]
+    assert upstream == {
+        "source/code": [],
+        "source/docs": [],
+        "corpus/code": ["source/code"],
+        "corpus/docs": ["source/docs"],
+        "normalized_corpus/code": ["corpus/code"],
+        "normalized_corpus/docs": ["corpus/docs"],
+        "tokenizer_model/bpe_600": normalized,
+        "vocabulary_report/bpe_600": [*normalized, "tokenizer_model/bpe_600"],
+        "tokenized_shards/bpe_600/code": ["normalized_corpus/code", *report],
+        "tokenized_shards/bpe_600/docs": ["normalized_corpus/docs", *report],
+        "packed_sequences/base": encoded,
+        "megatron_dataset/base": ["packed_sequences/base", *encoded],
+    }
+    assert {spec.group_name for spec in found.values()} == {"corpora", "tokenizers", "datasets"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ("sequence_length: 512", "sequence_length: 256", {"packed_sequences/base"}),
+        ("docs: 2.0", "docs: 3.0", {"megatron_dataset/base"}),
+        ("vocab_size: 600", "vocab_size: 700", {"tokenizer_model/bpe_600"}),
+        ("lang: code", "lang: py", {"normalized_corpus/code"}),
+        ("max_rare_token_share: 0.5", "max_rare_token_share: 0.4", set()),
+        ("min_packing_utilization: 0.5", "min_packing_utilization: 0.4", set()),
+    ],
+)
+def test_code_versions_follow_what_shapes_the_bytes(
+    project: SmallProject, old: str, new: str, changed: set[str]
+) -> None:
+    before = {key: spec.code_version for key, spec in specs(project).items()}
+    project.edit(old, new)
+    after = {key: spec.code_version for key, spec in specs(project).items()}
+    assert {key for key in before if before[key] != after[key]} == changed
+
+
+def test_build_from_the_command_line(project: SmallProject) -> None:
+    first = tokpack(project, "build", "--json")
+    assert first.returncode == 0, first.stderr
+    assets = json.loads(first.stdout)["assets"]
+    store = open_store(project.store)
+    for key, shown in assets.items():
+        entry = history.require_latest(store, key)
+        assert shown["digest"] == entry.object.digest
+        assert entry.run
+        assert shown["units_run"] >= 1
+    again = json.loads(tokpack(project, "build", "--json").stdout)["assets"]
+    assert {key: shown["units_run"] for key, shown in again.items()} == dict.fromkeys(assets, 0)
+    assert {key: shown["digest"] for key, shown in again.items()} == {k: s["digest"] for k, s in assets.items()}
+
+
+def test_one_asset_is_built_with_all_it_stands_on(project: SmallProject) -> None:
+    result = tokpack(project, "build", "vocabulary_report/bpe_600", "--json")
+    assert list(json.loads(result.stdout)["assets"])[-1] == "vocabulary_report/bpe_600"
+    assert "megatron_dataset/base" not in json.loads(result.stdout)["assets"]
+
+
+def test_a_failed_gate_is_one_sentence_and_stops_what_is_downstream(project: SmallProject) -> None:
+    project.edit("max_rare_token_share: 0.5", "max_rare_token_share: 0.0")
+    project.edit("rare_below: 2", "rare_below: 50")
+    result = tokpack(project, "build")
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1].startswith("error: vocabulary_report/bpe_600: rare_token_share failed: ")
+    assert "Traceback" not in result.stderr + result.stdout
+    assert history.latest(open_store(project.store), "tokenized_shards/bpe_600/docs") is None
+
+
+def test_wrong_input_is_one_sentence(project: SmallProject) -> None:
+    path = project.folder / "data" / "docs" / "0.jsonl"
+    path.write_text(path.read_text() + "{broken\n")
+    lines = len(path.read_text().splitlines())
+    result = tokpack(project, "build")
+    assert result.returncode == 1
+    errors = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1
+    assert f"0.jsonl, line {lines}" in errors[0]
+    assert "Traceback" not in result.stderr + result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["build", "megatron_dataset/bose"], "there is no asset megatron_dataset/bose"),
+        (["build", "--retrain", "bpe_900"], "there is no tokenizer bpe_900 to retrain"),
+    ],
+)
+def test_wrong_names_are_one_sentence(project: SmallProject, arguments: list[str], said: str) -> None:
+    result = tokpack(project, *arguments)
+    assert (result.returncode, result.stderr.count("\n")) == (1, 1)
+    assert said in result.stderr
+
+
+def test_a_wrong_configuration_is_told_before_anything_runs(project: SmallProject) -> None:
+    project.edit("vocab_size: 600", "vocab_sice: 600")
+    result = tokpack(project, "build")
+    assert result.returncode == 1
+    assert "project.yaml:14: tokenizers.bpe_600.vocab_sice: unknown key; did you mean `vocab_size`?" in result.stderr
+    assert not project.store.exists()
+
+
+def test_a_trained_tokenizer_is_kept_until_asked(project: SmallProject) -> None:
+    tokpack(project, "build", "tokenizer_model/bpe_600")
+    (project.folder / "data" / "code" / "new.txt").write_text("qqzz " * 4000)
+    kept = json.loads(tokpack(project, "build", "tokenizer_model/bpe_600", "--json").stdout)
+    assert "its training text changed" in kept["assets"]["tokenizer_model/bpe_600"]["stale"]
+    trained = json.loads(tokpack(project, "build", "tokenizer_model/bpe_600", "--retrain", "bpe_600", "--json").stdout)
+    assert "stale" not in trained["assets"]["tokenizer_model/bpe_600"]
+    assert trained["assets"]["tokenizer_model/bpe_600"]["units_run"] == 1
+
+
+def test_the_real_webserver_builds_the_graph_and_shows_it_green(project: SmallProject) -> None:
+    """`dagster dev -w workspace.yaml`: launches the job that rebuilds all, in real run processes."""
+    with dagster_dev(project, python_module("dagster", "dev", "-w", "workspace.yaml")) as server:
+        run = server.launch("rebuild_all")
+        assert server.wait(run) == "SUCCESS"
+        nodes = server.query(MATERIALIZED)["assetsOrError"]["nodes"]
+        digests = {}
+        for node in nodes:
+            if node["definition"]["isMaterializable"]:
+                tags = {t["key"]: t["value"] for t in node["assetMaterializations"][0]["tags"]}
+                digests["/".join(node["key"]["path"])] = tags["dagster/data_version"]
+        store = open_store(project.store)
+        assert digests == {key: history.require_latest(store, key).object.digest for key in digests}
+        assert len(digests) == 10
+        if shutil.which("chromium"):
+            show_graph(server.url, Path("test-output"))
+
+
+def show_graph(url: str, folder: Path) -> None:
+    from playwright.sync_api import sync_playwright
+
+    folder.mkdir(exist_ok=True)
+    quiet = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-sync"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=quiet)
+        page = browser.new_page(viewport={"width": 2400, "height": 1300})
+        page.goto(f"{url}/asset-groups")
+        for group in ("corpora", "tokenizers", "datasets"):
+            page.locator(f"foreignObject >> text={group}").first.click()
+            page.wait_for_timeout(700)
+        page.get_by_text("Materialized").first.wait_for()
+        page.screenshot(path=folder / "graph.png")
+        assert page.get_by_text("Failed").count() == 0
+        browser.close()

@@ -1,0 +1,49 @@
+"""A tokenizer named on a command line, and what a manifest says of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tokpack_core.config import SpecialTokens
+from tokpack_core.errors import InputError
+from tokpack_core.stages.tokenizer import describe
+from tokpack_core.store.files import sha256_of
+from tokpack_core.store.objects import FileEntry, digest_of
+from tokpack_core.tokenizers import metadata, registry
+from tokpack_core.tokenizers.protocol import Tokenizer
+
+
+@dataclass(frozen=True)
+class OpenedTokenizer:
+    """`digest` is the sha256 over the sha256 and names of its files, as of an object of a store."""
+
+    path: Path
+    tokenizer: Tokenizer
+    files: tuple[FileEntry, ...]
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.files)
+
+    def as_json(self) -> dict[str, Any]:
+        files = [{"path": file.path, "size": file.size, "sha256": file.sha256} for file in self.files]
+        return {"path": str(self.path.absolute()), "digest": self.digest, "files": files, **describe(self.tokenizer)}
+
+    def require_eod(self, remedy: str) -> int:
+        if "eod" not in self.tokenizer.special_tokens:
+            raise InputError(f"{self.path} names no end-of-document token: {remedy}")
+        return self.tokenizer.special_tokens["eod"]
+
+
+def open_tokenizer(path: Path, eod: str | None = None) -> OpenedTokenizer:
+    """Raises InputError when the tokenizer cannot be opened or has not the `eod` that is asked for."""
+    return OpenedTokenizer(path, registry.load(path, SpecialTokens(eod=eod)), tokenizer_files(path))
+
+
+def tokenizer_files(path: Path) -> tuple[FileEntry, ...]:
+    """The files that loading reads: the tokenizer's own and a tokenizer_config.json beside it."""
+    file = registry.tokenizer_file(path)
+    read = [found for found in (file, file.with_name(metadata.FILE_NAME)) if found.is_file()]
+    return tuple(FileEntry(found.name, found.stat().st_size, sha256_of(found)) for found in read)

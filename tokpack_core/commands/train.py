@@ -1,0 +1,65 @@
+"""`tokpack train`: a tokenizer from plain files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pydantic import ValidationError
+
+from tokpack_core.commands.opened_tokenizer import open_tokenizer
+from tokpack_core.commands.output import MANIFEST_ENDING, new_output
+from tokpack_core.commands.progress import OnDone, progress
+from tokpack_core.commands.reading import Reading, normalized
+from tokpack_core.commands.run_manifest import write_manifest
+from tokpack_core.config import SpecialTokens, TrainConfig, UnicodeForm
+from tokpack_core.errors import InputError
+from tokpack_core.tokenizers import registry
+
+
+def train(config: TrainConfig, unicode: UnicodeForm, reading: Reading, output: Path, quiet: bool) -> dict[str, Any]:
+    """Trains on every document and writes the folder `output` and its manifest; returns the manifest.
+
+    Raises:
+        InputError: the text cannot be read or gives no such tokenizer, or the output exists.
+    """
+    with new_output(output, ("", MANIFEST_ENDING)) as draft:
+        draft.mkdir()
+        with progress("reading", reading.bytes, "B", quiet) as on_done:
+            tokenizer = registry.train(config, texts(reading, unicode, on_done), unicode)
+        tokenizer.save(draft)
+        shaping = config.model_dump(mode="json", exclude={"path"})
+        counts = {"vocab_size": tokenizer.vocab_size, "reading": reading.problems.to_json(), **tokenizer.training}
+        described = open_tokenizer(draft).as_json() | {"path": str(output.absolute())}
+        parameters = shaping | {"unicode": unicode} | reading.parameters()
+        return write_manifest(draft, "train", parameters, reading.inputs, counts, described)
+
+
+def texts(reading: Reading, unicode: UnicodeForm, on_done: OnDone) -> Iterator[pa.Array]:
+    for batch in normalized(reading.batches(on_done), unicode):
+        yield batch["text"]
+
+
+def train_config(family: str, vocab_size: int, special_tokens: list[str], pretokenizer: str) -> TrainConfig:
+    """Raises InputError for settings that do not go together."""
+    try:
+        roles = dict(parse_special_token(text) for text in special_tokens)
+        return TrainConfig(
+            family=family,  # type: ignore[arg-type]
+            vocab_size=vocab_size,
+            special_tokens=SpecialTokens(**roles),
+            pretokenizer=pretokenizer,  # type: ignore[arg-type]
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(f"{' '.join(map(str, first['loc'])) or family}: {first['msg']}") from None
+
+
+def parse_special_token(text: str) -> tuple[str, str]:
+    role, equals, string = text.partition("=")
+    if role not in SpecialTokens.model_fields or not equals or not string:
+        known = ", ".join(SpecialTokens.model_fields)
+        raise InputError(f"--special-token {text}: write ROLE=STRING with one of the roles {known}, as eod=<|endoftext|>")
+    return role, string
