@@ -17,7 +17,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "engine": GROUND,
     "store": GROUND,
     "stages": (*GROUND, "config_files", *CAPABILITIES, "engine", "store"),
-    "cli": (*GROUND, "config_files", *CAPABILITIES, "engine", "store", "stages"),
+    "commands": (*GROUND, "config_files", *CAPABILITIES, "engine", "store", "stages"),
+    "cli": (*GROUND, "config_files", *CAPABILITIES, "engine", "store", "stages", "commands"),
 }
 
 

@@ -62,7 +62,7 @@ def demo(
 
 @app.command()
 def dev(
-    port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000,
+    port: Annotated[int, typer.Option("--port", "-p", help="Port on 127.0.0.1.")] = 3000,
 ) -> None:
     """Open the Dagster UI on this machine: materialize, observe, explain."""
     from tokpack_assets.environment import prepare_dagster_home

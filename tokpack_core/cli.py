@@ -1,16 +1,51 @@
-"""The commands that need no Dagster."""
+"""The commands that need no Dagster: their options. What each does is in `commands`, imported when it is called."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from tokpack_core.errors import TokpackError
 
+if TYPE_CHECKING:
+    from tokpack_core.commands.reading import Reading
+
 app = typer.Typer(add_completion=False)
+
+Family = Literal["byte_bpe", "sentencepiece_bpe", "sentencepiece_unigram"]
+UnicodeForm = Literal["nfc", "nfkc", "none"]
+OnError = Literal["error", "skip", "replace"]
+LARGEST = 2**31 - 1
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...",
+        help="jsonl, csv, tsv, txt (each also .gz, .zst), parquet, Arrow; folders and globs too.",
+        show_default=False,
+    ),
+]
+TextField = Annotated[str, typer.Option(help="Field that holds the text.")]
+IdField = Annotated[str | None, typer.Option(help="Field that holds a document's id; then each must have one.")]
+LangField = Annotated[str | None, typer.Option(help="Field that holds a document's language.")]
+Lang = Annotated[str | None, typer.Option(help="Language of documents that name none.")]
+TxtDocument = Annotated[Literal["file", "line"], typer.Option(help="What one document is in a .txt file.")]
+OnErrorOption = Annotated[
+    OnError,
+    typer.Option(help="What happens to a document that cannot be read; `replace` mends undecodable bytes only."),
+]
+TokenizerPath = Annotated[
+    Path, typer.Option(help="A folder with one, a tokenizer.json, x.model or x.tiktoken.", show_default=False)
+]
+OutputFolder = Annotated[Path, typer.Option(metavar="DIR", help="A new folder.", show_default=False)]
+OutputPrefix = Annotated[Path, typer.Option(metavar="PREFIX", help="Path of the files to be, without ending.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines.")]
 
 
 @contextmanager
@@ -18,13 +53,205 @@ def show_errors(json: bool = False) -> Iterator[None]:
     """Turns an error of ours into one sentence on stderr and exit code 1; with `json`, into a document on stdout."""
     try:
         yield
-    except TokpackError as error:
+    except (TokpackError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(1) from None
+        sentence = sentence_of(error)
         if json:
             import orjson
 
-            sys.stdout.buffer.write(orjson.dumps({"error": str(error)}) + b"\n")
-        print(f"error: {error}", file=sys.stderr)
+            sys.stdout.buffer.write(orjson.dumps({"error": sentence}) + b"\n")
+        print(f"error: {sentence}", file=sys.stderr)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        print("stopped; finished units are kept", file=sys.stderr)
+        print("stopped; what was finished is kept, nothing is left half-written", file=sys.stderr)
         raise typer.Exit(130) from None
+
+
+def sentence_of(error: TokpackError | OSError) -> str:
+    """What went wrong, as valid Unicode: a path may hold any bytes."""
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return os.fsencode(text).decode(errors="backslashreplace")
+
+
+@app.command()
+def train(
+    files: Files,
+    family: Annotated[Family, typer.Option(help="Kind of tokenizer.", show_default=False)],
+    vocab_size: Annotated[int, typer.Option(min=1, max=LARGEST, help="Special tokens included.", show_default=False)],
+    output: OutputFolder,
+    special_token: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ROLE=STRING", help="Roles eod, pad, bos, unk, as eod=<|endoftext|>; several times."),
+    ] = None,
+    unicode: Annotated[UnicodeForm, typer.Option(help="Unicode form that the tokenizer gives all text.")] = "nfc",
+    pretokenizer: Annotated[
+        Literal["gpt2", "cl100k", "o200k"], typer.Option(help="byte_bpe: regex that splits text before merging.")
+    ] = "cl100k",
+    text_field: TextField = "text",
+    id_field: IdField = None,
+    lang_field: LangField = None,
+    lang: Lang = None,
+    txt_document: TxtDocument = "file",
+    on_error: OnErrorOption = "error",
+    json: AsJson = False,
+) -> None:
+    """Train a tokenizer on files, all of their text: the folder DIR and DIR.manifest.json."""
+    with show_errors(json):
+        from tokpack_core.commands import results
+        from tokpack_core.commands import train as command
+
+        config = command.train_config(family, vocab_size, special_token or [], pretokenizer)
+        reading = open_files(files, text_field, id_field, lang_field, lang, txt_document, on_error)
+        results.show_run(command.train(config, unicode, reading, output, json), json)
+
+
+@app.command()
+def encode(
+    files: Files,
+    tokenizer: TokenizerPath,
+    output: OutputPrefix,
+    append_eod: Annotated[bool, typer.Option("--append-eod", help="End each non-empty document in EOD.")] = False,
+    eod: Annotated[
+        str | None, typer.Option(metavar="STRING", help="The EOD token of a tokenizer whose files name none.")
+    ] = None,
+    text_field: TextField = "text",
+    id_field: IdField = None,
+    lang_field: LangField = None,
+    lang: Lang = None,
+    txt_document: TxtDocument = "file",
+    on_error: OnErrorOption = "error",
+    json: AsJson = False,
+) -> None:
+    """Encode files, as Megatron's preprocess_data does: PREFIX.bin/.idx, one sequence a document."""
+    with show_errors(json):
+        from tokpack_core.commands import encode as command
+        from tokpack_core.commands import results
+        from tokpack_core.commands.opened_tokenizer import open_tokenizer
+
+        reading = open_files(files, text_field, id_field, lang_field, lang, txt_document, on_error)
+        opened = open_tokenizer(tokenizer, eod)
+        results.show_run(command.encode(opened, reading, output, append_eod, json), json)
+
+
+@app.command()
+def pack(
+    prefixes: Annotated[list[Path], typer.Argument(metavar="PREFIX...", help="Encoded files.", show_default=False)],
+    sequence_length: Annotated[int, typer.Option(min=1, max=LARGEST, help="Tokens a pack.", show_default=False)],
+    eod: Annotated[int, typer.Option(metavar="ID", min=0, help="Ends documents and fills tails.", show_default=False)],
+    output: OutputPrefix,
+    strategy: Annotated[
+        Literal["best_fit", "concat", "naive"], typer.Option(help="How packs are filled.")
+    ] = "best_fit",
+    append_eod: Annotated[
+        bool, typer.Option("--append-eod", help="Add EOD where a document does not end in it.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Keys the order of packs.")] = 0,
+    json: AsJson = False,
+) -> None:
+    """Pack encoded documents: PREFIX.bin/.idx, a sequence a pack, and PREFIX_docs.bin/.idx, a sequence a document."""
+    with show_errors(json):
+        from tokpack_core.commands import pack as command
+        from tokpack_core.commands import results
+
+        packing = command.Packing(strategy, sequence_length, eod, append_eod, seed)
+        results.show_run(command.pack(prefixes, output, packing, json), json)
+
+
+@app.command()
+def report(
+    files: Files,
+    tokenizer: TokenizerPath,
+    output: OutputFolder,
+    text_field: TextField = "text",
+    id_field: IdField = None,
+    lang_field: LangField = None,
+    lang: Lang = None,
+    txt_document: TxtDocument = "file",
+    on_error: OnErrorOption = "error",
+    json: AsJson = False,
+) -> None:
+    """Show how a tokenizer's vocabulary is used by files: DIR/report.json and DIR/report.html."""
+    with show_errors(json):
+        from tokpack_core.commands import report as command
+        from tokpack_core.commands import results
+        from tokpack_core.commands.opened_tokenizer import open_tokenizer
+
+        reading = open_files(files, text_field, id_field, lang_field, lang, txt_document, on_error)
+        results.show_run(command.report(open_tokenizer(tokenizer), reading, output, json), json)
+
+
+@app.command()
+def inspect(
+    prefix: Annotated[Path, typer.Argument(metavar="PREFIX", help="Path of a .bin/.idx pair, without ending.")],
+    tokenizer: Annotated[
+        Path | None, typer.Option(help="Decodes; default: the one that made it, by store or manifest.")
+    ] = None,
+    pack: Annotated[int | None, typer.Option(min=0, metavar="N", help="Pack (or document) to show; from 0.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Show what an indexed dataset holds, and one pack decoded, its documents in different colours."""
+    with show_errors(json):
+        from tokpack_core.commands.inspect_prefix import inspect_and_show
+
+        inspect_and_show(prefix, tokenizer, pack, json)
+
+
+@app.command()
+def verify(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET", help="A prefix, store, digest, folder of an object or asset key.", show_default=False
+        ),
+    ],
+    json: AsJson = False,
+) -> None:
+    """Recompute digests and structure; each fault is one sentence, and the exit code is 1."""
+    with show_errors(json):
+        from tokpack_core.commands.verify import verify_and_show
+
+        if not verify_and_show(target, json):
+            raise typer.Exit(1)
+
+
+@app.command()
+def lineage(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET", help="An asset key, a digest, or any file in or copied from a store.", show_default=False
+        ),
+    ],
+    json: AsJson = False,
+) -> None:
+    """Show what something was made from, up to tokenizer and source files, and what was made from it."""
+    with show_errors(json):
+        from tokpack_core.commands.lineage import lineage_and_show
+
+        lineage_and_show(target, json)
+
+
+def open_files(
+    files: list[str],
+    text_field: str,
+    id_field: str | None,
+    lang_field: str | None,
+    lang: str | None,
+    txt_document: Literal["file", "line"],
+    on_error: OnError,
+) -> Reading:
+    from tokpack_core.commands.reading import open_reading
+    from tokpack_core.config import ReadConfig
+
+    options = ReadConfig(
+        text_field=text_field,
+        id_field=id_field,
+        lang_field=lang_field,
+        txt_document=txt_document,
+        on_error=on_error,
+    )
+    return open_reading(files, options, lang)

@@ -17,11 +17,15 @@ from tokpack_core.tokenizers.protocol import Tokenizer
 
 @dataclass(frozen=True)
 class OpenedTokenizer:
-    """`digest` is the sha256 over the sha256 and names of its files, as of an object of a store."""
+    """`digest` is the sha256 over the sha256 and names of its files, as of an object of a store.
+
+    `eod` is the string that was named besides, if the files do not name it.
+    """
 
     path: Path
     tokenizer: Tokenizer
     files: tuple[FileEntry, ...]
+    eod: str | None = None
 
     @property
     def digest(self) -> str:
@@ -29,7 +33,8 @@ class OpenedTokenizer:
 
     def as_json(self) -> dict[str, Any]:
         files = [{"path": file.path, "size": file.size, "sha256": file.sha256} for file in self.files]
-        return {"path": str(self.path.absolute()), "digest": self.digest, "files": files, **describe(self.tokenizer)}
+        named = {"path": str(self.path.absolute()), "digest": self.digest, "files": files, "eod_string": self.eod}
+        return named | describe(self.tokenizer)
 
     def require_eod(self, remedy: str) -> int:
         if "eod" not in self.tokenizer.special_tokens:
@@ -39,7 +44,7 @@ class OpenedTokenizer:
 
 def open_tokenizer(path: Path, eod: str | None = None) -> OpenedTokenizer:
     """Raises InputError when the tokenizer cannot be opened or has not the `eod` that is asked for."""
-    return OpenedTokenizer(path, registry.load(path, SpecialTokens(eod=eod)), tokenizer_files(path))
+    return OpenedTokenizer(path, registry.load(path, SpecialTokens(eod=eod)), tokenizer_files(path), eod)
 
 
 def tokenizer_files(path: Path) -> tuple[FileEntry, ...]:

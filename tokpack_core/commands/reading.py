@@ -1,4 +1,4 @@
-"""Documents of the files named on a command line, in the order given, each file proven to be the one that was hashed."""
+"""Documents of the files named on a command line, in the order given, each file proven to be the one hashed."""
 
 from __future__ import annotations
 

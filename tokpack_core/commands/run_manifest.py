@@ -47,6 +47,12 @@ class RunManifest:
         name = os.path.relpath(path, self.path.parent)
         return next((entry for entry in self.content["outputs"] if entry["path"] == name), None)
 
+    def names(self, path: Path) -> bool:
+        """Whether `path` is its output, a file or another prefix of it, or the manifest itself."""
+        if path in (self.path, self.output):
+            return True
+        return any(self.output_file(path.with_name(f"{path.name}{ending}")) for ending in ("", ".bin"))
+
 
 def describe_file(path: Path) -> dict[str, Any]:
     return {"path": os.path.abspath(path), "size": path.stat().st_size, "sha256": sha256_of(path)}
@@ -94,8 +100,8 @@ def manifest_of(path: Path) -> RunManifest | None:
     """The manifest beside a prefix, a folder, one of their files, or the manifest itself."""
     path = Path(os.path.abspath(path))
     for candidate in candidates(path):
-        if candidate.is_file():
-            return read_run_manifest(candidate)
+        if candidate.is_file() and (manifest := read_run_manifest(candidate)).names(path):
+            return manifest
     return None
 
 

@@ -61,5 +61,7 @@ def parse_special_token(text: str) -> tuple[str, str]:
     role, equals, string = text.partition("=")
     if role not in SpecialTokens.model_fields or not equals or not string:
         known = ", ".join(SpecialTokens.model_fields)
-        raise InputError(f"--special-token {text}: write ROLE=STRING with one of the roles {known}, as eod=<|endoftext|>")
+        raise InputError(
+            f"--special-token {text}: write ROLE=STRING with one of the roles {known}, as eod=<|endoftext|>"
+        )
     return role, string

@@ -28,6 +28,7 @@ import numpy.typing as npt
 from tokpack_core.errors import InputError
 from tokpack_core.megatron.gather_kernels import Segments, copy_from_part, fill_tails
 from tokpack_core.megatron.indexed_dataset import CODES, IndexWriter, bin_path, idx_path
+from tokpack_core.megatron.indexed_reader import release_pages
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -56,6 +57,10 @@ class Plan(Protocol):
 
     def loads(self) -> Int64:
         """Tokens in each pack, [packs]"""
+
+
+BUFFERS_BEFORE_RELEASE = 16
+"""After so many buffers the pages of the shards are let go, which else count as memory of this process."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +120,11 @@ class PackedWriter(AbstractContextManager["PackedWriter"]):
             np.ascontiguousarray(source.position, np.int64),
         )
         rows = self._buffer.shape[0]
-        for begin in range(0, pack_order.size, rows):
+        for number, begin in enumerate(range(0, pack_order.size, rows)):
             self._write_packs(plan, np.ascontiguousarray(pack_order[begin : begin + rows], np.int64), source)
+            if number % BUFFERS_BEFORE_RELEASE == BUFFERS_BEFORE_RELEASE - 1:
+                for tokens in source.parts:
+                    release_pages(tokens)
 
     def _write_packs(self, plan: Plan, packs: Int64, source: TokenSource) -> None:
         segments: Segments = (plan.pack_offsets, plan.document, plan.start, plan.length)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from pathlib import Path
 
 import numpy as np
@@ -55,3 +56,12 @@ def map_tokens(path: Path, dtype: np.dtype) -> Tokens:
     if size == 0:
         return np.zeros(0, dtype)
     return np.asarray(np.memmap(path, dtype, "r"))
+
+
+def release_pages(tokens: Tokens) -> None:
+    """Gives the memory of a mapped file's pages back; they are read again when they are touched."""
+    base: object = tokens
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap):
+        base.madvise(mmap.MADV_DONTNEED)

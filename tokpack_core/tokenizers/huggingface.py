@@ -22,9 +22,9 @@ from tokenizers import Tokenizer as Engine
 
 from tokpack_core.config import UnicodeForm
 from tokpack_core.errors import InputError
-from tokpack_core.tokenizers.encoded import Encoded, concatenate, from_lists
+from tokpack_core.tokenizers.encoded import Encoded, from_lists
+from tokpack_core.tokenizers.long_documents import encode_bounded
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
-from tokpack_core.tokenizers.text_batches import text_batches
 from tokpack_core.tokenizers.token_bytes import (
     META_SPACE,
     ByteDecoder,
@@ -64,7 +64,7 @@ class HuggingFaceTokenizer:
             encodings = self._engine.encode_batch_fast(batch.to_pylist(), add_special_tokens=False)
             return from_lists([encoding.ids for encoding in encodings])
 
-        return concatenate(map(encode_batch, text_batches(texts)))
+        return encode_bounded(encode_batch, texts, self.family)
 
     def decode(self, encoded: Encoded) -> pa.Array:
         if self._byte_decoder is not None:

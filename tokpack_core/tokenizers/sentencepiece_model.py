@@ -24,10 +24,10 @@ import sentencepiece
 
 from tokpack_core.config import UnicodeForm
 from tokpack_core.errors import InputError
-from tokpack_core.tokenizers.encoded import Encoded, concatenate, from_lists
+from tokpack_core.tokenizers.encoded import Encoded, from_lists
+from tokpack_core.tokenizers.long_documents import encode_bounded
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
 from tokpack_core.tokenizers.sentencepiece_proto import adds_dummy_prefix, is_user_defined
-from tokpack_core.tokenizers.text_batches import text_batches
 from tokpack_core.tokenizers.token_bytes import META_SPACE, ByteDecoder, byte_piece, vocabulary_table
 from tokpack_core.tokenizers.unicode_forms import form_applied
 
@@ -56,7 +56,7 @@ class SentencePieceTokenizer:
         self._byte_decoder = ByteDecoder(self._vocabulary, self.vocab_size)
 
     def encode(self, texts: pa.Array) -> Encoded:
-        return concatenate(map(self._encode_batch, text_batches(texts)))
+        return encode_bounded(self._encode_batch, texts, self.family)
 
     def decode(self, encoded: Encoded) -> pa.Array:
         return self._byte_decoder.decode(encoded, drop_first_space=self._dummy_prefix)

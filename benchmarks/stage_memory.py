@@ -1,0 +1,116 @@
+"""Peak memory of each stage on a corpus and on a tenth of it: it must not grow with the corpus.
+
+    python benchmarks/stage_memory.py FOLDER_OF_JSONL_ZST [--scratch FOLDER] [--family byte_bpe]
+
+Each asset is built alone in a fresh process with one worker, upstream assets being there; the figure is that process's
+peak resident set. Both runs train on the same `sample_bytes`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import zstandard
+
+CONFIG = """\
+corpora:
+  core: {{paths: ["data/*.jsonl.zst"], id_field: id, lang: und}}
+tokenizers:
+  tok:
+    family: {family}
+    vocab_size: 16000
+    train_on: {{core: 1.0}}
+    sample_bytes: 8MB
+    special_tokens: {{eod: "<|endoftext|>", pad: "<|pad|>"}}
+    checks: {{max_rare_token_share: 1.0, min_vocabulary_utilization: 0.0}}
+datasets:
+  base:
+    tokenizer: tok
+    mixture: {{core: 1.0}}
+    packing: {{strategy: best_fit, sequence_length: 4096}}
+"""
+BUILD_ONE = """\
+import json, resource, sys
+from pathlib import Path
+from tokpack_core.config_files import load_project
+from tokpack_core.engine import LocalEngine
+from tokpack_core.stages.asset import Workplace
+from tokpack_core.stages.graph import plan_graph
+from tokpack_core.store.store import open_store
+folder, key = Path(sys.argv[1]), sys.argv[2]
+project = load_project(folder / "configs")
+work = Workplace(project, open_store(folder / "store", create=True), LocalEngine(1), lambda _: None)
+plan = next(plan for plan in plan_graph(project) if plan.key == key)
+plan.build(work)
+print(json.dumps(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
+"""
+ASSETS = [
+    "corpus/core",
+    "normalized_corpus/core",
+    "tokenizer_model/tok",
+    "vocabulary_report/tok",
+    "tokenized_shards/tok/core",
+    "packed_sequences/base",
+    "megatron_dataset/base",
+]
+
+
+def prepare(sources: list[Path], folder: Path, family: str, keep_one_in: int) -> int:
+    """Writes a project whose corpus is every n-th line of the sources; returns the bytes of its lines."""
+    (folder / "configs").mkdir(parents=True)
+    (folder / "configs" / "a.yaml").write_text(CONFIG.format(family=family))
+    (folder / "data").mkdir()
+    size = 0
+    for source in sources:
+        target = folder / "data" / source.name
+        with source.open("rb") as compressed, target.open("wb") as out:
+            lines = io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(compressed))
+            with zstandard.ZstdCompressor().stream_writer(out) as writer:
+                for number, line in enumerate(lines):
+                    if number % keep_one_in == 0:
+                        size += len(line)
+                        writer.write(line)
+    return size
+
+
+def measure(folder: Path) -> dict[str, tuple[float, float]]:
+    """Peak MB and seconds by asset."""
+    figures = {}
+    for key in ASSETS:
+        begin = time.monotonic()
+        command = [sys.executable, "-c", BUILD_ONE, str(folder), key]
+        result = subprocess.run(command, check=True, capture_output=True, text=True)
+        figures[key] = json.loads(result.stdout.splitlines()[-1]), time.monotonic() - begin
+    return figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--scratch", type=Path, default=None)
+    parser.add_argument("--family", default="byte_bpe")
+    arguments = parser.parse_args()
+    sources = sorted(arguments.folder.glob("*.jsonl.zst"))
+    with tempfile.TemporaryDirectory(dir=arguments.scratch) as scratch:
+        results = {}
+        for name, keep_one_in in (("tenth", 10), ("whole", 1)):
+            folder = Path(scratch) / name
+            size = prepare(sources, folder, arguments.family, keep_one_in)
+            print(f"{name}: {size / 1e6:.1f} MB of lines", flush=True)
+            results[name] = measure(folder)
+            subprocess.run(["chmod", "-R", "u+w", str(folder)], check=True)
+    print(f"{'asset':28} {'tenth MB':>9} {'whole MB':>9} {'ratio':>6} {'whole s':>8}")
+    for key in ASSETS:
+        small, large = results["tenth"][key][0], results["whole"][key][0]
+        print(f"{key:28} {small:9.0f} {large:9.0f} {large / small:6.2f} {results['whole'][key][1]:8.1f}")
+
+
+if __name__ == "__main__":
+    main()

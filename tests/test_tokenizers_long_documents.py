@@ -1,0 +1,91 @@
+"""Documents cut into parts give the ids of the whole."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tokenizer_samples import HOSTILE, SPECIAL_TOKENS, documents, ids, ordinary_text, train, trained
+from tokpack_core.config import Family, TrainConfig, UnicodeForm
+from tokpack_core.tokenizers.encoded import Encoded
+from tokpack_core.tokenizers.long_documents import PLACES, cut_at, encode_bounded
+from tokpack_core.tokenizers.text_batches import BATCH_BYTES
+
+
+def lines() -> st.SearchStrategy[str]:
+    ends = st.sampled_from(
+        ["\n", "\r\n", "\n\n", " \n", ".\n", ".\n/", "\n  ", "'s\n's ", "\u00a0 ", "\u00a8\n", "\n\u0e33"]
+    )
+    return st.lists(st.one_of(ends, ordinary_text(), st.sampled_from(["word", "字", "1", " a  b"]))).map("".join)
+
+
+@pytest.mark.parametrize("pretokenizer", ["gpt2", "cl100k", "o200k"])
+@pytest.mark.parametrize("form", ["none", "nfkc"])
+def test_parts_of_byte_bpe_have_the_ids_of_the_whole(pretokenizer: str, form: UnicodeForm) -> None:
+    config = TrainConfig(
+        family="byte_bpe", vocab_size=600, pretokenizer=pretokenizer, special_tokens=SPECIAL_TOKENS, min_frequency=1
+    )
+    tokenizer = train(config, [*documents()[:10], ".\n/ \n\n  x\n\ny" * 99], form)
+
+    @settings(max_examples=150, deadline=None)
+    @given(lines(), st.integers(0, 6))
+    def same(text: str, length: int) -> None:
+        parts = list(cut_at(text, PLACES["byte_bpe"], length))
+        assert "".join(parts) == text
+        assert [id_ for part in parts for id_ in ids(tokenizer, part)] == ids(tokenizer, text)
+
+    same()
+
+
+@pytest.mark.parametrize("form", ["none", "nfc", "nfkc"])
+def test_parts_of_sentencepiece_bpe_have_the_ids_of_the_whole(form: UnicodeForm) -> None:
+    tokenizer = trained("sentencepiece_bpe", form)
+
+    @settings(max_examples=150, deadline=None)
+    @given(lines(), st.integers(0, 6))
+    def same(text: str, length: int) -> None:
+        parts = list(cut_at(text, PLACES["sentencepiece_bpe"], length))
+        assert "".join(parts) == text
+        assert [id_ for part in parts for id_ in ids(tokenizer, part)] == ids(tokenizer, text)
+
+    same()
+
+
+@pytest.mark.parametrize("family", list(PLACES))
+def test_a_long_document_among_short_ones(family: Family) -> None:
+    tokenizer = trained(family)
+    long = "\n".join(documents() * 4)
+    assert len(long) > BATCH_BYTES
+    texts = ["short", long, "", *HOSTILE, long]
+    encoded = tokenizer.encode(pa.array(texts))
+    assert encoded.documents == len(texts)
+    first = encoded.ids[encoded.offsets[1] : encoded.offsets[2]].tolist()
+    assert first == encoded.ids[encoded.offsets[-2] :].tolist()
+    assert tokenizer.decode(encoded).to_pylist() == texts
+    assert encoded.ids[: encoded.offsets[1]].tolist() == ids(tokenizer, "short")
+
+
+def test_no_batch_is_larger_than_the_limit_where_the_text_has_places() -> None:
+    seen: list[int] = []
+
+    def encode(batch: pa.Array) -> Encoded:
+        seen.append(sum(len(text.as_py().encode()) for text in batch))
+        return trained("byte_bpe").encode(batch)
+
+    text = "Zeile für Zeile.\n" * 500
+    whole = ids(trained("byte_bpe"), text)
+    assert encode_bounded(encode, pa.array([text]), "byte_bpe", limit=400).ids.tolist() == whole
+    assert max(seen) <= 400
+    seen.clear()
+    assert encode_bounded(encode, pa.array([text]), "pretrained", limit=400).ids.tolist() == whole
+    assert seen == [len(text.encode())]
+
+
+def test_parts_are_as_long_as_asked_and_end_at_places() -> None:
+    parts = list(cut_at("aa bb cc dd", re.compile(r"(?<=\S)(?= )"), 3))
+    assert parts == ["aa bb", " cc dd"]
+    assert list(cut_at("", PLACES["byte_bpe"], 3)) == []

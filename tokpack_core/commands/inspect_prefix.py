@@ -1,0 +1,170 @@
+"""`tokpack inspect`: what an indexed dataset holds, and one of its packs decoded, document by document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from tokpack_core.commands.opened_tokenizer import OpenedTokenizer, open_tokenizer
+from tokpack_core.commands.results import print_json, show_facts
+from tokpack_core.commands.run_manifest import manifest_of
+from tokpack_core.commands.store_access import graph_of, store_around
+from tokpack_core.errors import InputError
+from tokpack_core.megatron.indexed_dataset import CHUNK, bin_path, idx_path
+from tokpack_core.megatron.indexed_reader import IndexedReader
+from tokpack_core.stages import tokenizer as tokenizer_stage
+from tokpack_core.store import objects
+from tokpack_core.store.lineage import object_at
+from tokpack_core.tokenizers.encoded import from_lists
+from tokpack_core.vocabulary.visible import printable
+
+LONGEST_SHOWN = 32_768
+"""Tokens of a pack or document that are decoded."""
+COLOURS = ("cyan", "yellow", "green", "magenta", "bright_blue", "bright_red")
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One document's run of tokens in a pack, or its filled tail."""
+
+    ids: list[int]
+    text: str | None
+
+
+def inspect_and_show(prefix: Path, tokenizer: Path | None, number: int | None, json: bool) -> None:
+    """Raises InputError when the prefix cannot be read, or has no such pack."""
+    prefix = without_ending(prefix)
+    reader = IndexedReader(prefix)
+    facts: dict[str, Any] = describe(prefix, reader)
+    opened = open_tokenizer(tokenizer) if tokenizer else find_tokenizer(prefix)
+    if opened is not None:
+        facts["tokenizer"] = {"path": str(opened.path), "digest": opened.digest, "family": opened.tokenizer.family}
+    segments: list[Segment] = []
+    if number is not None or opened is not None:
+        segments = read_segments(prefix, reader, number or 0, opened)
+    if json:
+        shown = [{"ids": segment.ids, "text": segment.text} for segment in segments]
+        print_json(facts | {"pack": {"number": number or 0, "segments": shown} if segments else None})
+        return
+    show_facts({name: value for name, value in facts.items() if value is not None})
+    show_segments(segments, number or 0, "pack" if facts["packs"] is not None else "document")
+
+
+def without_ending(path: Path) -> Path:
+    """The prefix that a path of its .bin or .idx means."""
+    if path.suffix in (".bin", ".idx") and path.is_file():
+        return path.with_suffix("")
+    return path
+
+
+def describe(prefix: Path, reader: IndexedReader) -> dict[str, Any]:
+    index = reader.index
+    documents = index.document_indices.size - 1
+    length = pack_length(reader)
+    docs = docs_reader(prefix)
+    return {
+        "prefix": str(prefix),
+        "dtype": index.dtype.name,
+        "sequences": index.sequence_lengths.size,
+        "documents": documents,
+        "empty_documents": count_empty(reader),
+        "tokens": reader.tokens.size,
+        "packs": documents if length is not None else None,
+        "sequence_length": length,
+        "pieces_of_documents": (docs or reader).index.sequence_lengths.size if length is not None else None,
+        "modes": None if index.modes is None else "text and image",
+    }
+
+
+def pack_length(reader: IndexedReader) -> int | None:
+    """Tokens of each document when all have as many, as packs have; None otherwise, or for a single one."""
+    index = reader.index
+    documents = index.document_indices.size - 1
+    if documents == 0 or reader.tokens.size % documents:
+        return None
+    length = reader.tokens.size // documents
+    for begin in range(0, documents, CHUNK):
+        edges = index.document_indices[begin : begin + CHUNK]
+        if edges[-1] >= index.sequence_lengths.size:
+            return None
+        starts = index.sequence_pointers[edges] // index.dtype.itemsize
+        if not np.array_equal(starts, np.arange(begin, begin + edges.size, dtype=np.int64) * length):
+            return None
+    return length
+
+
+def count_empty(reader: IndexedReader) -> int:
+    edges = reader.index.document_indices
+    chunks = range(0, edges.size - 1, CHUNK)
+    return sum(int(np.count_nonzero(np.diff(edges[begin : begin + CHUNK + 1]) == 0)) for begin in chunks)
+
+
+def docs_reader(prefix: Path) -> IndexedReader | None:
+    """The view of the same packs with documents as sequences, if there is one."""
+    docs = prefix.with_name(f"{prefix.name}_docs")
+    return IndexedReader(docs) if idx_path(docs).is_file() and bin_path(docs).is_file() else None
+
+
+def find_tokenizer(prefix: Path) -> OpenedTokenizer | None:
+    """The tokenizer that made a prefix, from the store that it is in or from its manifest, while it is unchanged."""
+    store = store_around(prefix)
+    ref = object_at(store, prefix) if store else None
+    if store and ref:
+        graph = graph_of(store)
+        waiting, seen = [ref], {ref}
+        while waiting:
+            ref = waiting.pop(0)
+            if ref.stage == tokenizer_stage.STAGE and ref in graph.manifests:
+                return open_tokenizer(objects.folder_of(store, ref))
+            new = [source for source in graph.upstream.get(ref, []) if source not in seen]
+            waiting += new
+            seen.update(new)
+        return None
+    manifest = manifest_of(bin_path(prefix))
+    described = manifest.content["tokenizer"] if manifest else None
+    if described is None or not Path(described["path"]).exists():
+        return None
+    opened = open_tokenizer(Path(described["path"]), described["eod_string"])
+    return opened if opened.digest == described["digest"] else None
+
+
+def read_segments(prefix: Path, reader: IndexedReader, number: int, opened: OpenedTokenizer | None) -> list[Segment]:
+    """The runs of tokens of pack or document `number`, decoded if there is a tokenizer."""
+    documents = reader.index.document_indices.size - 1
+    if not 0 <= number < documents:
+        raise InputError(f"{prefix} has no number {number}: it holds {documents}, counted from 0")
+    source = reader if pack_length(reader) is None else docs_reader(prefix) or reader
+    first, last = source.index.document_indices[number : number + 2].tolist()
+    lists: list[list[int]] = []
+    left = LONGEST_SHOWN
+    for sequence in range(first, last):
+        lists.append(source.sequence(sequence)[:left].tolist())
+        left -= len(lists[-1])
+        if left == 0:
+            break
+    texts = opened.tokenizer.decode(from_lists(lists)).to_pylist() if opened else [None] * len(lists)
+    return [Segment(ids, text) for ids, text in zip(lists, texts, strict=True)]
+
+
+def show_segments(segments: list[Segment], number: int, what: str) -> None:
+    """Each piece under a line of its own, in a colour that differs from its neighbours'."""
+    console = Console(soft_wrap=True, highlight=False)
+    for place, segment in enumerate(segments):
+        colour = COLOURS[place % len(COLOURS)]
+        heading = f"── {what} {number}, piece {place + 1} of {len(segments)}: {len(segment.ids):,} tokens ──"
+        console.print(Text(f"\n{heading}", f"bold {colour}"))
+        same = len(set(segment.ids)) == 1 and len(segment.ids) > 1
+        if same:
+            text = f"filled with {segment.ids[0]}"
+        elif segment.text is None:
+            text = " ".join(map(str, segment.ids))
+        else:
+            text = "\n".join(printable(line.expandtabs()) for line in segment.text.split("\n"))
+        console.print(Text(text, colour))
+    if sum(len(segment.ids) for segment in segments) >= LONGEST_SHOWN:
+        console.print(f"… only the first {LONGEST_SHOWN:,} tokens are shown")

@@ -1,0 +1,124 @@
+"""`tokpack lineage`: what something was made from, up to tokenizer and source files, and what was made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+from rich.tree import Tree
+
+from tokpack_core.commands.inspect_prefix import without_ending
+from tokpack_core.commands.lineage_steps import OWNERS, Step, own_units, steps_down, steps_up
+from tokpack_core.commands.results import print_json, shown
+from tokpack_core.commands.run_lineage import run_to_json, run_tree
+from tokpack_core.commands.run_manifest import manifest_of
+from tokpack_core.commands.store_access import graph_of, named_store, store_around
+from tokpack_core.megatron.indexed_dataset import bin_path
+from tokpack_core.store.lineage import LineageGraph, chain, find_object
+from tokpack_core.store.objects import ObjectRef
+from tokpack_core.store.store import open_store
+
+FILES_SHOWN = 5
+SHORT = 12
+KEY_PARAMETERS = ("family", "vocab_size", "strategy", "sequence_length", "unicode", "eod", "dtype")
+
+
+def lineage_and_show(name: str, json: bool) -> None:
+    """Raises InputError when `name` is nothing that a store or a manifest knows."""
+    path = Path(name)
+    if not path.exists() and bin_path(without_ending(path)).is_file():
+        path = bin_path(path)
+    store = store_around(path) if path.exists() else None
+    run = manifest_of(path) if path.exists() and store is None else None
+    if run is not None:
+        if json:
+            print_json(run_to_json(run))
+        else:
+            Console(soft_wrap=True, highlight=False).print(run_tree(run))
+        return
+    store = store or open_store(named_store())
+    graph = graph_of(store)
+    ref = find_object(store, graph, str(path) if path.exists() else name)
+    if json:
+        print_json(lineage_json(graph, ref))
+    else:
+        show_lineage(graph, ref)
+
+
+def lineage_json(graph: LineageGraph, ref: ObjectRef) -> dict[str, Any]:
+    return {"up": chain(graph, ref).to_json(), "down": chain(graph, ref, up=False).to_json()}
+
+
+def show_lineage(graph: LineageGraph, ref: ObjectRef) -> None:
+    console = Console(soft_wrap=True, highlight=False)
+    down = steps_down(graph)
+    console.print("[bold]made from[/]")
+    console.print(object_tree(graph, Step(ref, 0), lambda other: steps_up(graph, other), set()))
+    console.print("\n[bold]used by[/]" if down.get(ref) else "\n[bold]used by[/] nothing yet")
+    if down.get(ref):
+        console.print(object_tree(graph, Step(ref, 0), lambda other: down.get(other, []), set(), files=False))
+
+
+def object_tree(
+    graph: LineageGraph,
+    step: Step,
+    further: Callable[[ObjectRef], list[Step]],
+    seen: set[ObjectRef],
+    files: bool = True,
+) -> Tree:
+    """An object and what `further` leads to; one that was shown before is not opened again."""
+    ref = step.ref
+    tree = Tree(label(graph, step, again=ref in seen))
+    if ref in seen:
+        return tree
+    seen.add(ref)
+    for fault in [graph.faults[ref]] if ref in graph.faults else []:
+        tree.add(Text(fault, "red"))
+    for other in further(ref):
+        tree.children.append(object_tree(graph, other, further, seen, files))
+    sources = graph.sources.get(ref, {})
+    if sources and files:
+        add_files(tree.add(Text(f"{len(sources):,} files")), sources)
+    return tree
+
+
+def add_files(tree: Tree, sources: dict[str, str]) -> None:
+    for name, sha256 in list(sources.items())[:FILES_SHOWN]:
+        tree.add(Text.assemble(name, "  ", (sha256[:SHORT], "dim")))
+    if len(sources) > FILES_SHOWN:
+        tree.add(Text(f"… and {len(sources) - FILES_SHOWN:,} more"))
+
+
+def label(graph: LineageGraph, step: Step, again: bool) -> Text:
+    ref = step.ref
+    text = Text.assemble((object_name(graph, ref), "bold"), "  ", (ref.digest[:SHORT], "cyan"))
+    if step.units:
+        text.append(f"  {step.units:,} unit{'s' * (step.units > 1)}", "green")
+    if again:
+        return text.append("  (above)", "dim")
+    facts = key_parameters(graph, ref)
+    if facts:
+        text.append("  " + " · ".join(f"{name.replace('_', ' ')} {shown(value)}" for name, value in facts.items()))
+    return text
+
+
+def object_name(graph: LineageGraph, ref: ObjectRef) -> str:
+    """Asset keys with version numbers, or the stage of what is no asset's own object."""
+    numbers: dict[str, list[int]] = {}
+    for version in graph.versions.get(ref, []):
+        numbers.setdefault(version.asset, []).append(version.number)
+    names = [f"{asset} {' '.join(f'#{number}' for number in found)}" for asset, found in numbers.items()]
+    return ", ".join(names) or (f"{ref.stage} (a unit)" if ref.stage in OWNERS else ref.stage)
+
+
+def key_parameters(graph: LineageGraph, ref: ObjectRef) -> dict[str, Any]:
+    """The settings by which people tell objects apart, from the action, the counts or the first unit."""
+    action = graph.action(ref)
+    facts = graph.counts(ref) | (action.parameters if action else {})
+    for unit in [*own_units(graph, ref)[:1], ref]:
+        normalize = made.parameters.get("normalize") if (made := graph.action(unit)) else None
+        facts |= {"unicode": normalize["unicode"]} if normalize else {}
+    return {name: facts[name] for name in KEY_PARAMETERS if facts.get(name) is not None}

@@ -1,0 +1,33 @@
+"""Which store a command means, and which object of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tokpack_core.stages import corpus as corpus_stage
+from tokpack_core.stages import normalize as normalize_stage
+from tokpack_core.store.lineage import InventoryStage, LineageGraph, read_graph
+from tokpack_core.store.store import Store, open_store
+
+
+def named_store() -> Path:
+    return Path(os.environ.get("TOKPACK_STORE", "store"))
+
+
+def store_around(path: Path) -> Store | None:
+    """The store that contains `path`, whether or not it is the one that the environment names."""
+    for folder in path.resolve().parents:
+        if (folder / "store.json").is_file() and (folder / "objects").is_dir():
+            return open_store(folder)
+    return None
+
+
+def graph_of(store: Store) -> LineageGraph:
+    """The lineage of a store, corpora linked by the files that their inventories list."""
+    return read_graph(store, InventoryStage(corpus_stage.STAGE, inventory_files, normalize_stage.STAGE))
+
+
+def inventory_files(folder: Path) -> dict[str, str]:
+    """sha256 by name of the source files of a corpus."""
+    return {file.name: file.sha256 for file in corpus_stage.read_inventory(folder)}
