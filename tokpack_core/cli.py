@@ -25,11 +25,7 @@ LARGEST = 2**31 - 1
 
 Files = Annotated[
     list[str],
-    typer.Argument(
-        metavar="FILE...",
-        help="jsonl, csv, tsv, txt (each also .gz, .zst), parquet, Arrow; folders and globs too.",
-        show_default=False,
-    ),
+    typer.Argument(metavar="FILE...", show_default=False),
 ]
 TextField = Annotated[str, typer.Option(help="Field that holds the text.")]
 IdField = Annotated[str | None, typer.Option(help="Field that holds a document's id; then each must have one.")]
@@ -99,7 +95,10 @@ def train(
     on_error: OnErrorOption = "error",
     json: AsJson = False,
 ) -> None:
-    """Train a tokenizer on files, all of their text: the folder DIR and DIR.manifest.json."""
+    """Train a tokenizer on files, all of their text: the folder DIR and DIR.manifest.json.
+
+    FILE: jsonl, csv, tsv, txt (each also .gz, .zst), parquet, Arrow; folders and globs too.
+    """
     with show_errors(json):
         from tokpack_core.commands import results
         from tokpack_core.commands import train as command
@@ -126,7 +125,10 @@ def encode(
     on_error: OnErrorOption = "error",
     json: AsJson = False,
 ) -> None:
-    """Encode files, as Megatron's preprocess_data does: PREFIX.bin/.idx, one sequence a document."""
+    """Encode files, as Megatron's preprocess_data does: PREFIX.bin/.idx, one sequence a document.
+
+    FILE: jsonl, csv, tsv, txt (each also .gz, .zst), parquet, Arrow; folders and globs too.
+    """
     with show_errors(json):
         from tokpack_core.commands import encode as command
         from tokpack_core.commands import results
@@ -139,7 +141,7 @@ def encode(
 
 @app.command()
 def pack(
-    prefixes: Annotated[list[Path], typer.Argument(metavar="PREFIX...", help="Encoded files.", show_default=False)],
+    prefixes: Annotated[list[Path], typer.Argument(metavar="PREFIX...", show_default=False)],
     sequence_length: Annotated[int, typer.Option(min=1, max=LARGEST, help="Tokens a pack.", show_default=False)],
     eod: Annotated[int, typer.Option(metavar="ID", min=0, help="Ends documents and fills tails.", show_default=False)],
     output: OutputPrefix,
@@ -152,7 +154,11 @@ def pack(
     seed: Annotated[int, typer.Option(help="Keys the order of packs.")] = 0,
     json: AsJson = False,
 ) -> None:
-    """Pack encoded documents: PREFIX.bin/.idx, a sequence a pack, and PREFIX_docs.bin/.idx, a sequence a document."""
+    """Pack encoded documents, so that each sample of Megatron's GPTDataset is one pack.
+
+    Writes PREFIX.bin/.idx, a sequence a pack, and PREFIX_docs.bin/.idx, a sequence a document and a document a pack,
+    from the documents of other prefixes, as `encode` or preprocess_data write them.
+    """
     with show_errors(json):
         from tokpack_core.commands import pack as command
         from tokpack_core.commands import results
@@ -174,7 +180,10 @@ def report(
     on_error: OnErrorOption = "error",
     json: AsJson = False,
 ) -> None:
-    """Show how a tokenizer's vocabulary is used by files: DIR/report.json and DIR/report.html."""
+    """Show how a tokenizer's vocabulary is used by files: DIR/report.json and DIR/report.html.
+
+    FILE: jsonl, csv, tsv, txt (each also .gz, .zst), parquet, Arrow; folders and globs too.
+    """
     with show_errors(json):
         from tokpack_core.commands import report as command
         from tokpack_core.commands import results
@@ -186,14 +195,17 @@ def report(
 
 @app.command()
 def inspect(
-    prefix: Annotated[Path, typer.Argument(metavar="PREFIX", help="Path of a .bin/.idx pair, without ending.")],
+    prefix: Annotated[Path, typer.Argument(metavar="PREFIX", show_default=False)],
     tokenizer: Annotated[
         Path | None, typer.Option(help="Decodes; default: the one that made it, by store or manifest.")
     ] = None,
     pack: Annotated[int | None, typer.Option(min=0, metavar="N", help="Pack (or document) to show; from 0.")] = None,
     json: AsJson = False,
 ) -> None:
-    """Show what an indexed dataset holds, and one pack decoded, its documents in different colours."""
+    """Show what an indexed dataset holds, and one pack decoded, its documents in different colours.
+
+    PREFIX: path of a .bin/.idx pair, without ending.
+    """
     with show_errors(json):
         from tokpack_core.commands.inspect_prefix import inspect_and_show
 
@@ -204,13 +216,14 @@ def inspect(
 def verify(
     target: Annotated[
         str,
-        typer.Argument(
-            metavar="TARGET", help="A prefix, store, digest, folder of an object or asset key.", show_default=False
-        ),
+        typer.Argument(show_default=False),
     ],
     json: AsJson = False,
 ) -> None:
-    """Recompute digests and structure; each fault is one sentence, and the exit code is 1."""
+    """Recompute digests and structure; each fault is one sentence, and the exit code is 1.
+
+    TARGET: a prefix, a store, a digest, the folder of an object or of an output, or an asset key.
+    """
     with show_errors(json):
         from tokpack_core.commands.verify import verify_and_show
 
@@ -222,13 +235,14 @@ def verify(
 def lineage(
     target: Annotated[
         str,
-        typer.Argument(
-            metavar="TARGET", help="An asset key, a digest, or any file in or copied from a store.", show_default=False
-        ),
+        typer.Argument(show_default=False),
     ],
     json: AsJson = False,
 ) -> None:
-    """Show what something was made from, up to tokenizer and source files, and what was made from it."""
+    """Show what something was made from, up to tokenizer and source files, and what was made from it.
+
+    TARGET: an asset key, a digest, or the path of any file in or copied from a store, beside a manifest, or of a corpus.
+    """
     with show_errors(json):
         from tokpack_core.commands.lineage import lineage_and_show
 

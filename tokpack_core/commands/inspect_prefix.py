@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.text import Text
 
 from tokpack_core.commands.opened_tokenizer import OpenedTokenizer, open_tokenizer
-from tokpack_core.commands.results import print_json, show_facts
+from tokpack_core.commands.results import console, counted, print_json, show_facts
 from tokpack_core.commands.run_manifest import manifest_of
 from tokpack_core.commands.store_access import graph_of, store_around
 from tokpack_core.errors import InputError
@@ -51,8 +50,8 @@ def inspect_and_show(prefix: Path, tokenizer: Path | None, number: int | None, j
         shown = [{"ids": segment.ids, "text": segment.text} for segment in segments]
         print_json(facts | {"pack": {"number": number or 0, "segments": shown} if segments else None})
         return
-    show_facts({name: value for name, value in facts.items() if value is not None})
-    show_segments(segments, number or 0, "pack" if facts["packs"] is not None else "document")
+    show_facts(facts)
+    show_segments(segments, number or 0, facts["packs"] is not None)
 
 
 def without_ending(path: Path) -> Path:
@@ -89,7 +88,7 @@ def pack_length(reader: IndexedReader) -> int | None:
         return None
     length = reader.tokens.size // documents
     for begin in range(0, documents, CHUNK):
-        edges = index.document_indices[begin : begin + CHUNK]
+        edges = index.document_indices[begin : min(begin + CHUNK, documents)]
         if edges[-1] >= index.sequence_lengths.size:
             return None
         starts = index.sequence_pointers[edges] // index.dtype.itemsize
@@ -151,20 +150,22 @@ def read_segments(prefix: Path, reader: IndexedReader, number: int, opened: Open
     return [Segment(ids, text) for ids, text in zip(lists, texts, strict=True)]
 
 
-def show_segments(segments: list[Segment], number: int, what: str) -> None:
-    """Each piece under a line of its own, in a colour that differs from its neighbours'."""
-    console = Console(soft_wrap=True, highlight=False)
+def show_segments(segments: list[Segment], number: int, packed: bool) -> None:
+    """Each document's piece under a line of its own, in a colour that differs from its neighbours'."""
+    out = console()
     for place, segment in enumerate(segments):
         colour = COLOURS[place % len(COLOURS)]
-        heading = f"── {what} {number}, piece {place + 1} of {len(segments)}: {len(segment.ids):,} tokens ──"
-        console.print(Text(f"\n{heading}", f"bold {colour}"))
-        same = len(set(segment.ids)) == 1 and len(segment.ids) > 1
-        if same:
-            text = f"filled with {segment.ids[0]}"
-        elif segment.text is None:
-            text = " ".join(map(str, segment.ids))
-        else:
-            text = "\n".join(printable(line.expandtabs()) for line in segment.text.split("\n"))
-        console.print(Text(text, colour))
+        filled = packed and place == len(segments) - 1 and len(set(segment.ids)) == 1
+        where = f"pack {number}, document {place + 1} of {len(segments)}" if packed else f"document {number}"
+        heading = f"pack {number}, filled tail" if filled else where
+        out.print(Text(f"\n── {heading}: {counted(len(segment.ids), 'token')} ──", f"bold {colour}"))
+        out.print(Text(f"id {segment.ids[0]}" if filled else segment_text(segment), colour), soft_wrap=True)
     if sum(len(segment.ids) for segment in segments) >= LONGEST_SHOWN:
-        console.print(f"… only the first {LONGEST_SHOWN:,} tokens are shown")
+        out.print(f"… no more than the first {LONGEST_SHOWN:,} tokens are shown")
+
+
+def segment_text(segment: Segment) -> str:
+    """Text without what could move the cursor or hide; ids where there is no tokenizer."""
+    if segment.text is None:
+        return " ".join(map(str, segment.ids))
+    return "\n".join(printable(line.expandtabs()) for line in segment.text.split("\n"))

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
 from tokpack_core.commands.inspect_prefix import without_ending
 from tokpack_core.commands.lineage_steps import OWNERS, Step, own_units, steps_down, steps_up
-from tokpack_core.commands.results import print_json, shown
+from tokpack_core.commands.results import console, counted, print_json, shown
 from tokpack_core.commands.run_lineage import run_to_json, run_tree
 from tokpack_core.commands.run_manifest import manifest_of
 from tokpack_core.commands.store_access import graph_of, named_store, store_around
@@ -37,7 +36,7 @@ def lineage_and_show(name: str, json: bool) -> None:
         if json:
             print_json(run_to_json(run))
         else:
-            Console(soft_wrap=True, highlight=False).print(run_tree(run))
+            console().print(run_tree(run))
         return
     store = store or open_store(named_store())
     graph = graph_of(store)
@@ -53,13 +52,13 @@ def lineage_json(graph: LineageGraph, ref: ObjectRef) -> dict[str, Any]:
 
 
 def show_lineage(graph: LineageGraph, ref: ObjectRef) -> None:
-    console = Console(soft_wrap=True, highlight=False)
+    out = console()
     down = steps_down(graph)
-    console.print("[bold]made from[/]")
-    console.print(object_tree(graph, Step(ref, 0), lambda other: steps_up(graph, other), set()))
-    console.print("\n[bold]used by[/]" if down.get(ref) else "\n[bold]used by[/] nothing yet")
+    out.print("[bold]made from[/]")
+    out.print(object_tree(graph, Step(ref, 0), lambda other: steps_up(graph, other), set()))
+    out.print("\n[bold]used by[/]" if down.get(ref) else "\n[bold]used by[/] nothing yet")
     if down.get(ref):
-        console.print(object_tree(graph, Step(ref, 0), lambda other: down.get(other, []), set(), files=False))
+        out.print(object_tree(graph, Step(ref, 0), lambda other: down.get(other, []), set(), files=False))
 
 
 def object_tree(
@@ -81,7 +80,7 @@ def object_tree(
         tree.children.append(object_tree(graph, other, further, seen, files))
     sources = graph.sources.get(ref, {})
     if sources and files:
-        add_files(tree.add(Text(f"{len(sources):,} files")), sources)
+        add_files(tree.add(Text(counted(len(sources), "file"))), sources)
     return tree
 
 
@@ -96,7 +95,7 @@ def label(graph: LineageGraph, step: Step, again: bool) -> Text:
     ref = step.ref
     text = Text.assemble((object_name(graph, ref), "bold"), "  ", (ref.digest[:SHORT], "cyan"))
     if step.units:
-        text.append(f"  {step.units:,} unit{'s' * (step.units > 1)}", "green")
+        text.append(f"  {counted(step.units, 'unit')}", "green")
     if again:
         return text.append("  (above)", "dim")
     facts = key_parameters(graph, ref)

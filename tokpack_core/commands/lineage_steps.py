@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
-from tokpack_core.stages import normalize, pack, report, shards
+from tokpack_core.stages import export, normalize, pack, report, shards, tokenizer
 from tokpack_core.store.lineage import LineageGraph
 from tokpack_core.store.objects import ObjectRef
 
@@ -20,6 +20,8 @@ OWNERS = {
     pack.UNIT_STAGE: pack.STAGE,
 }
 """Stage of a kind of unit to the stage that lists it."""
+ORDER = {stage: n for n, stage in enumerate(s.STAGE for s in (normalize, tokenizer, report, shards, pack, export))}
+"""What stands on what: the longest way down is shown first, and what it met is not opened again."""
 
 
 @dataclass(frozen=True)
@@ -76,4 +78,6 @@ def steps_down(graph: LineageGraph) -> dict[ObjectRef, list[Step]]:
             for step in steps_up(graph, ref):
                 if step.ref.stage not in OWNERS:
                     down[step.ref].append(Step(ref, step.units))
+    for steps in down.values():
+        steps.sort(key=lambda step: ORDER.get(step.ref.stage, 0))
     return down

@@ -11,10 +11,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+WIDTH_ELSEWHERE = 1_000
+
 
 def print_json(value: Any) -> None:
     sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY) + b"\n")
     sys.stdout.buffer.flush()
+
+
+def console() -> Console:
+    """For stdout: as wide as the terminal, and never wrapped where there is none."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH_ELSEWHERE)
 
 
 def show_run(manifest: dict[str, Any], json: bool) -> None:
@@ -22,25 +29,36 @@ def show_run(manifest: dict[str, Any], json: bool) -> None:
     if json:
         print_json(manifest)
         return
-    outputs = {entry["path"]: f"{entry['size']:,} bytes" for entry in manifest["outputs"]}
-    show_facts(outputs | manifest["counts"])
+    rows = [(entry["path"], f"{entry['size']:,} bytes") for entry in manifest["outputs"]]
+    counts = dict(manifest["counts"])
+    troubles = {name: value for name, value in counts.pop("reading", {}).items() if name != "documents" and value}
+    show_rows(rows + flat(counts) + flat(troubles))
+    for example in troubles.get("examples", []):
+        console().print(Text(f"  {example['file']}, {example['row']}: {example['reason']}", "yellow"))
 
 
 def show_facts(facts: Mapping[str, Any]) -> None:
-    """One line a fact; nested ones are indented by their name."""
+    show_rows(flat(facts))
+
+
+def show_rows(rows: list[tuple[str, Any]]) -> None:
+    """One line a row."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for name, value in flat(facts):
-        table.add_row(Text(name.replace("_", " "), "bold"), Text(shown(value)))
-    Console(soft_wrap=True).print(table)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(Text(name, "bold"), Text(shown(value)))
+    console().print(table)
 
 
 def flat(facts: Mapping[str, Any], under: str = "") -> list[tuple[str, Any]]:
+    """Names in words with their values, nested ones after the name above them; no lists, no nulls."""
     rows: list[tuple[str, Any]] = []
     for name, value in facts.items():
         if isinstance(value, Mapping):
             rows += flat(value, f"{under}{name} ")
-        elif value not in (None, [], ""):
-            rows.append((f"{under}{name}", value))
+        elif value is not None and not isinstance(value, list):
+            rows.append((f"{under}{name}".replace("_", " "), value))
     return rows
 
 
@@ -50,3 +68,8 @@ def shown(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:,.4f}" if isinstance(value, float) else str(value)
+
+
+def counted(number: int, what: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{number:,} {what}{'s' * (number != 1)}"

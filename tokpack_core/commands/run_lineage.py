@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 from rich.tree import Tree
 
-from tokpack_core.commands.results import shown
+from tokpack_core.commands.results import counted, shown
 from tokpack_core.commands.run_manifest import RunManifest, manifest_of
 
 FILES_SHOWN = 5
@@ -21,7 +21,7 @@ def upstream_runs(run: RunManifest) -> list[RunManifest]:
     found: dict[Path, RunManifest] = {}
     tokenizer = run.content["tokenizer"]
     read = list(run.content["inputs"])
-    if tokenizer and run.content["command"] != "train":
+    if tokenizer and run.content["command"] in ("encode", "report"):
         folder = Path(tokenizer["path"])
         folder = folder if folder.is_dir() else folder.parent
         read += [{"path": str(folder / file["path"]), "sha256": file["sha256"]} for file in tokenizer["files"]]
@@ -52,30 +52,44 @@ def run_to_json(run: RunManifest) -> dict[str, Any]:
     }
 
 
-def run_tree(run: RunManifest) -> Tree:
-    """A run, the tokenizer it used, the runs before it, and the files that none of them wrote."""
-    content = run.content
-    facts = {
-        name: content["parameters"][name] for name in KEY_PARAMETERS if content["parameters"].get(name) is not None
-    }
-    described = " · ".join(f"{name.replace('_', ' ')} {shown(value)}" for name, value in facts.items())
-    first = min(content["outputs"], key=lambda entry: str(entry["path"]))
-    tree = Tree(
-        Text.assemble((str(run.output), "bold"), "  ", (first["sha256"][:SHORT], "cyan"), f"  {content['command']}")
-        .append(f"  {described}" if described else "")
-        .append(f"  tokpack {content['tokpack']}", "dim")
-    )
-    tokenizer = content["tokenizer"]
-    if tokenizer and content["command"] != "train":
-        facts_of_it = f"tokenizer {tokenizer['path']}", "  ", (tokenizer["digest"][:SHORT], "cyan")
-        tree.add(Text.assemble(*facts_of_it, f"  {tokenizer['family']} · vocab size {tokenizer['vocab_size']:,}"))
+def run_tree(run: RunManifest, seen: set[Path] | None = None) -> Tree:
+    """A run, the runs before it, a tokenizer from elsewhere, and the files that no run wrote."""
+    seen = set() if seen is None else seen
+    tree = Tree(run_label(run, again=run.path in seen))
+    if run.path in seen:
+        return tree
+    seen.add(run.path)
     upstream = upstream_runs(run)
-    tree.children += [run_tree(before) for before in upstream]
+    tree.children += [run_tree(before, seen) for before in upstream]
+    tokenizer = run.content["tokenizer"]
+    if tokenizer and run.content["command"] in ("encode", "report") and not trained_here(upstream):
+        tree.add(tokenizer_label(tokenizer))
     sources = source_inputs(run, upstream)
     if sources:
-        files = tree.add(Text(f"{len(sources):,} files"))
+        files = tree.add(Text(counted(len(sources), "file")))
         for file in sources[:FILES_SHOWN]:
             files.add(Text.assemble(file["path"], "  ", (file["sha256"][:SHORT], "dim")))
         if len(sources) > FILES_SHOWN:
             files.add(Text(f"… and {len(sources) - FILES_SHOWN:,} more"))
     return tree
+
+
+def trained_here(upstream: list[RunManifest]) -> bool:
+    return any(before.content["command"] == "train" for before in upstream)
+
+
+def run_label(run: RunManifest, again: bool) -> Text:
+    content = run.content
+    first = min(content["outputs"], key=lambda entry: str(entry["path"]))
+    text = Text.assemble((str(run.output), "bold"), "  ", (first["sha256"][:SHORT], "cyan"), f"  {content['command']}")
+    if again:
+        return text.append("  (above)", "dim")
+    facts = {name: content["parameters"].get(name) for name in KEY_PARAMETERS}
+    told = [f"{name.replace('_', ' ')} {shown(value)}" for name, value in facts.items() if value is not None]
+    return text.append("  " + " · ".join([*told, f"tokpack {content['tokpack']}"]))
+
+
+def tokenizer_label(tokenizer: dict[str, Any]) -> Text:
+    digest = (tokenizer["digest"][:SHORT], "cyan")
+    facts = f"  {tokenizer['family']} · vocab size {tokenizer['vocab_size']:,}"
+    return Text.assemble((f"tokenizer {tokenizer['path']}", "bold"), "  ", digest, facts)

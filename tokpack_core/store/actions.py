@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -11,7 +12,8 @@ from typing import Any
 
 import orjson
 
-from tokpack_core.store.files import replace_file
+from tokpack_core.errors import StoreError
+from tokpack_core.store.files import replace_file, store_errors
 from tokpack_core.store.objects import ObjectRef, exists
 from tokpack_core.store.store import Store
 
@@ -53,32 +55,65 @@ def path_of(store: Store, stage: str, key: str) -> Path:
 
 
 def lookup(store: Store, action: Action) -> ObjectRef | None:
-    """The object this action gave before, if it is still there."""
-    try:
-        document = orjson.loads(path_of(store, action.stage, action.key).read_bytes())
-    except FileNotFoundError:
-        return None
-    ref = ObjectRef.parse(document["object"])
-    return ref if exists(store, ref) else None
+    """The object this action gave before, if it is still there; a record that cannot be understood counts as none.
+
+    Raises:
+        StoreError: the record cannot be read.
+    """
+    with store_errors(store.root, "read an action"):
+        try:
+            _, ref = load_record(path_of(store, action.stage, action.key))
+        except (FileNotFoundError, StoreError):
+            return None
+        return ref if exists(store, ref) else None
 
 
 def record(store: Store, action: Action, ref: ObjectRef) -> None:
+    """Records what an action gave; call it when the object is published, not before.
+
+    Raises:
+        StoreError: the store cannot be written.
+    """
     document = asdict(action) | {"object": str(ref)}
     content = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
-    replace_file(path_of(store, action.stage, action.key), content, store.tmp)
+    with store_errors(store.root, f"record {action.stage}"):
+        replace_file(path_of(store, action.stage, action.key), content, store.tmp)
 
 
 def read_action(store: Store, stage: str, key: str) -> Action:
-    return load_record(path_of(store, stage, key))[0]
+    """A recorded action.
+
+    Raises:
+        StoreError: there is no such record, or it was altered.
+    """
+    path = path_of(store, stage, key)
+    with store_errors(store.root, "read an action"):
+        try:
+            return load_record(path)[0]
+        except FileNotFoundError:
+            raise StoreError(f"{path}: the action is not in this store; build the asset again") from None
 
 
 def load_record(path: Path) -> tuple[Action, ObjectRef]:
-    document = orjson.loads(path.read_bytes())
-    ref = ObjectRef.parse(document.pop("object"))
-    return Action(**document), ref
+    """The action and object that a file records.
+
+    Raises:
+        StoreError: the file was altered.
+    """
+    try:
+        document = orjson.loads(path.read_bytes())
+        ref = ObjectRef.parse(document.pop("object"))
+        return Action(**document), ref
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise StoreError(f"{path}: the record was altered; remove the file and build again") from None
 
 
 def list_actions(store: Store) -> Iterator[tuple[Action, ObjectRef]]:
-    """Every recorded action with its object, by stage and key."""
-    for path in sorted(store.actions.glob("*/*.json")):
-        yield load_record(path)
+    """Every recorded action with its object, by stage and key; records that cannot be understood are left out."""
+    for path in list_records(store):
+        with contextlib.suppress(FileNotFoundError, StoreError):
+            yield load_record(path)
+
+
+def list_records(store: Store) -> list[Path]:
+    return sorted(store.actions.glob("*/*.json"))

@@ -7,11 +7,11 @@ content) and counts.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import os
-import shutil
+import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +20,18 @@ from typing import Any
 import orjson
 
 from tokpack_core.errors import StoreError
-from tokpack_core.store.files import publish_folder, remove_folder, sha256_of
+from tokpack_core.store.files import (
+    WRITE_BITS,
+    fsync_path,
+    publish_folder,
+    remove_folder,
+    sha256_of,
+    store_errors,
+)
 from tokpack_core.store.store import Store
 
 MANIFEST = "manifest.json"
+DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -71,17 +79,21 @@ def folder_of(store: Store, ref: ObjectRef) -> Path:
 
 @contextmanager
 def staging(store: Store) -> Iterator[Path]:
-    """A fresh folder in the store's `tmp/`, removed unless it was published."""
+    """A fresh folder in the store's `tmp/`, removed unless it was published.
+
+    Raises:
+        StoreError: the store cannot be written.
+    """
     folder = store.tmp / uuid.uuid4().hex
-    try:
+    with store_errors(store.root, "write in the store"):
         folder.mkdir()
-    except OSError as error:
-        raise StoreError(f"{store.root}: the store cannot be written ({error.strerror})") from error
     try:
         yield folder
     finally:
-        if folder.exists():
-            shutil.rmtree(folder, ignore_errors=True)
+        # What cannot be removed now is garbage of `tmp/`; the error that led here is the one to show.
+        with contextlib.suppress(OSError):
+            if folder.exists():
+                remove_folder(folder)
 
 
 def digest_of(files: tuple[FileEntry, ...]) -> str:
@@ -106,19 +118,25 @@ def list_files(folder: Path) -> tuple[FileEntry, ...]:
     return tuple(entries)
 
 
-def publish(store: Store, stage: str, folder: Path, counts: dict[str, Any]) -> ObjectRef:
+def publish(
+    store: Store, stage: str, folder: Path, counts: dict[str, Any], claim: Callable[[ObjectRef], None] | None = None
+) -> ObjectRef:
     """Makes the staged `folder` an object; the same content published twice is one object.
 
+    Args:
+        claim: called with the object's name before anything relies on it, to keep it from garbage collection.
+
     Raises:
-        StoreError: the disk is full or refuses to be written.
+        StoreError: the disk is full or refuses to be written, or an object of that name is there and was altered.
     """
-    try:
+    with store_errors(store.root, f"publish {stage}"):
         files = list_files(folder)
         ref = ObjectRef(stage, digest_of(files))
         (folder / MANIFEST).write_bytes(manifest_json(Manifest(ref, files, counts)))
-        publish_folder(folder, folder_of(store, ref))
-    except OSError as error:
-        raise StoreError(f"{store.root}: cannot publish {stage} ({error.strerror}); nothing was changed") from error
+        if claim is not None:
+            claim(ref)
+        if not publish_folder(folder, folder_of(store, ref)):
+            read_manifest(store, ref)
     return ref
 
 
@@ -137,26 +155,62 @@ def exists(store: Store, ref: ObjectRef) -> bool:
 
 
 def read_manifest(store: Store, ref: ObjectRef) -> Manifest:
-    """The manifest of an object whose files have the sizes that it states.
+    """The manifest of an object that shows no sign of having been altered.
+
+    Each file has the size that is stated. One that can be written, or is newer than the manifest, is read and compared
+    with its sha256 (so copies of a store that keep no times are right but slow); `verify_object` reads them all.
 
     Raises:
-        StoreError: the object is missing, or a file was removed, cut or grown.
+        StoreError: the object is missing, or a file was removed, cut, grown or altered.
     """
     folder = folder_of(store, ref)
-    try:
-        document = orjson.loads((folder / MANIFEST).read_bytes())
-    except FileNotFoundError:
-        raise StoreError(f"{folder}: the object {ref} is not in this store") from None
-    except orjson.JSONDecodeError:
-        raise StoreError(f"{folder / MANIFEST}: the manifest was altered; remove the object and build again") from None
+    with store_errors(store.root, f"read {ref}"):
+        try:
+            written = (folder / MANIFEST).stat().st_mtime_ns
+            manifest = parse_manifest((folder / MANIFEST).read_bytes(), ref)
+        except FileNotFoundError:
+            raise StoreError(f"{folder}: the object {ref} is not in this store; build again") from None
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise StoreError(f"{folder / MANIFEST}: the manifest was altered; {removal(folder)}") from None
+        for file in manifest.files:
+            require_unaltered(folder, file, written)
+    return manifest
+
+
+def parse_manifest(content: bytes, ref: ObjectRef) -> Manifest:
+    document = orjson.loads(content)
     files = tuple(FileEntry(f["path"], f["size"], f["sha256"], f.get("same_as")) for f in document["files"])
-    for file in files:
-        path = folder / file.path
-        size = path.stat().st_size if path.exists() else None
-        if size != file.size:
-            found = "missing" if size is None else f"{size} bytes long"
-            raise StoreError(f"{path}: {found}, not {file.size} bytes; remove the object {ref} and build again")
+    if digest_of(files) != ref.digest:
+        raise ValueError("the manifest is of another object")
     return Manifest(ref, files, document["counts"])
+
+
+def require_unaltered(folder: Path, file: FileEntry, written: int) -> None:
+    path = folder / file.path
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        raise StoreError(f"{path}: missing, not {file.size} bytes long; {removal(folder)}") from None
+    if found.st_size != file.size:
+        raise StoreError(f"{path}: {found.st_size} bytes long, not {file.size} bytes; {removal(folder)}")
+    suspect = found.st_mode & WRITE_BITS or found.st_mtime_ns > written
+    if suspect and sha256_of(path) != file.sha256:
+        raise StoreError(f"{path}: content differs from its sha256; {removal(folder)}")
+
+
+def removal(folder: Path) -> str:
+    """How to be rid of a damaged object."""
+    return f"remove the object (chmod -R u+w {folder} && rm -r {folder}) and build again"
+
+
+def require_object(store: Store, ref: ObjectRef) -> Path:
+    """The folder of an object that shows no sign of having been altered.
+
+    Raises:
+        StoreError: see `read_manifest`.
+    """
+    read_manifest(store, ref)
+    return folder_of(store, ref)
 
 
 def verify_object(store: Store, ref: ObjectRef) -> list[str]:
@@ -179,12 +233,29 @@ def verify_object(store: Store, ref: ObjectRef) -> list[str]:
     return faults
 
 
+def move_to_trash(store: Store, ref: ObjectRef) -> Path:
+    """Takes an object's name away at once; the folder in `tmp/` that holds its files can be removed at leisure.
+
+    Raises:
+        StoreError: the store cannot be written, or the object belongs to another user.
+    """
+    folder = folder_of(store, ref)
+    trash = store.tmp / uuid.uuid4().hex
+    with store_errors(store.root, f"remove {ref}"):
+        # A folder is moved to another parent by writing in it. A crash here leaves a complete object.
+        folder.chmod(0o755)
+        folder.rename(trash)
+        fsync_path(folder.parent)
+    return trash
+
+
 def remove_object(store: Store, ref: ObjectRef) -> None:
-    remove_folder(folder_of(store, ref))
+    with store_errors(store.root, f"remove {ref}"):
+        remove_folder(move_to_trash(store, ref))
 
 
 def list_objects(store: Store) -> Iterator[ObjectRef]:
     """Every object, by stage and digest."""
-    for stage in sorted(os.listdir(store.objects)):
-        for digest in sorted(os.listdir(store.objects / stage)):
-            yield ObjectRef(stage, digest)
+    for folder in sorted(store.objects.glob("*/*")):
+        if DIGEST.fullmatch(folder.name):
+            yield ObjectRef(folder.parent.name, folder.name)
