@@ -39,7 +39,8 @@ class HostileInput:
 
 def accepted(file: str, kind: str, data: bytes | str, texts: Sequence[str], **options: object) -> HostileInput:
     """Odd but sound: the same texts whatever `on_error` says."""
-    return HostileInput(file, kind, _bytes(data), *[tuple(texts)] * 3, options)
+    found = tuple(texts)
+    return HostileInput(file, kind, _bytes(data), found, found, found, options)
 
 
 def faulty(file: str, kind: str, data: bytes | str, error: str, left: Sequence[str], **options: object) -> HostileInput:
@@ -47,7 +48,9 @@ def faulty(file: str, kind: str, data: bytes | str, error: str, left: Sequence[s
     return HostileInput(file, kind, _bytes(data), error, tuple(left), error, options)
 
 
-def undecodable(file: str, kind: str, data: bytes, error: str, left: Sequence[str], mended: Sequence[str]) -> HostileInput:
+def undecodable(
+    file: str, kind: str, data: bytes, error: str, left: Sequence[str], mended: Sequence[str]
+) -> HostileInput:
     return HostileInput(file, kind, data, error, tuple(left), tuple(mended))
 
 
@@ -96,8 +99,18 @@ def ill_formed_utf8() -> Iterator[HostileInput]:
     r"""Replacements written by hand: one U+FFFD for each maximal subpart (Unicode 16, section 3.9)."""
     bad = "\ufffd"
     for name, data, offset, mended in (
-        ("cp1252_quotes", b"\x93Smart\x94 \x96 it\x92s 100\x80 \x85\n", 0, f"{bad}Smart{bad} {bad} it{bad}s 100{bad} {bad}\n"),
-        ("stray", b"ok \xff\xfe bad \xc3\x28 \xe2\x82 \xf0\x9f\x98 end", 3, f"ok {bad}{bad} bad {bad}( {bad} {bad} end"),
+        (
+            "cp1252_quotes",
+            b"\x93Smart\x94 \x96 it\x92s 100\x80 \x85\n",
+            0,
+            f"{bad}Smart{bad} {bad} it{bad}s 100{bad} {bad}\n",
+        ),
+        (
+            "stray",
+            b"ok \xff\xfe bad \xc3\x28 \xe2\x82 \xf0\x9f\x98 end",
+            3,
+            f"ok {bad}{bad} bad {bad}( {bad} {bad} end",
+        ),
         ("overlong", b"slash \xc0\xaf nul \xc0\x80 \xe0\x80\xaf", 6, f"slash {bad * 2} nul {bad * 2} {bad * 3}"),
         ("surrogates", b"cesu \xed\xa0\xbd\xed\xb8\x80", 5, "cesu " + bad * 6),
         ("beyond_10ffff", b"\xf4\x90\x80\x80 \xf8\x88\x80\x80\x80\n", 0, f"{bad * 4} {bad * 5}\n"),
@@ -169,7 +182,9 @@ def json_syntax() -> Iterator[HostileInput]:
     yield accepted("jsonl/bom_mid.jsonl", "mark at a line start, from cat", documents("x") + "\ufeff" + ok, ["x", "ok"])
     bad_line = ok.encode() + b'{"text":"bad \xff\xfe byte"}\n' + ok.encode()
     mended = ["ok", "bad \ufffd\ufffd byte", "ok"]
-    yield undecodable("jsonl/invalid_utf8.jsonl", "one bad line", bad_line, "line 2: invalid UTF-8", ["ok", "ok"], mended)
+    yield undecodable(
+        "jsonl/invalid_utf8.jsonl", "one bad line", bad_line, "line 2: invalid UTF-8", ["ok", "ok"], mended
+    )
 
 
 def json_values() -> Iterator[HostileInput]:
@@ -191,7 +206,7 @@ def json_values() -> Iterator[HostileInput]:
     yield accepted("jsonl/duplicate_keys.jsonl", "the last counts", '{"text":"first","text":"second"}\n', ["second"])
     extra = json_lines({"text": "x", "": "empty key", "日本": [1, {"text": "inner"}]})
     yield accepted("jsonl/extra_fields.jsonl", "other fields", extra, ["x"])
-    escaped = "tab\t nl\n cr\r nul\0 del\x7f esc\x1b / \" \\ end"
+    escaped = 'tab\t nl\n cr\r nul\0 del\x7f esc\x1b / " \\ end'
     yield accepted("jsonl/escapes.jsonl", "escapes", json.dumps({"text": escaped}).replace("/", r"\/"), [escaped])
     surrogates = rb"""{"text":"\ud83d\ude00"}
 {"text":"x\ud83dy"}
@@ -217,8 +232,12 @@ def ids() -> Iterator[HostileInput]:
         data = ok + json_lines(record)
         yield faulty(f"ids/{name}.jsonl", name, data, f"line 2: {error}", ["ok"], id_field="id")
     sound = json_lines(*({"id": value, "text": str(value)} for value in (1, -7, 2**64 - 1, "a/b\\c\n\0")))
-    yield accepted("ids/sound.jsonl", "integers, odd strings", sound, ["1", "-7", str(2**64 - 1), "a/b\\c\n\0"], id_field="id")
-    twice = json_lines({"id": "same", "text": "first"}, {"id": "same", "text": "second"}, {"id": "same", "text": "first"})
+    yield accepted(
+        "ids/sound.jsonl", "integers, odd strings", sound, ["1", "-7", str(2**64 - 1), "a/b\\c\n\0"], id_field="id"
+    )
+    twice = json_lines(
+        {"id": "same", "text": "first"}, {"id": "same", "text": "second"}, {"id": "same", "text": "first"}
+    )
     yield accepted("ids/duplicate.jsonl", "all are kept", twice, ["first", "second", "first"], id_field="id")
 
 
@@ -230,7 +249,9 @@ def tables() -> Iterator[HostileInput]:
     texts = ['He said "hi", then left', "line one\nline two, one field", CHINESE, 'unquoted "inner" quote', ""]
     yield accepted("tab/quotes.csv", "quotes, commas and LF in fields", quotes, texts, id_field="id", lang_field="lang")
     ragged = "id,text\n1,a\n2,b,extra\n3\n4,d\n"
-    yield faulty("tab/ragged.csv", "ragged", ragged, r"line 3: wrong number of fields \(3, the header has 2\)", ["a", "d"])
+    yield faulty(
+        "tab/ragged.csv", "ragged", ragged, r"line 3: wrong number of fields \(3, the header has 2\)", ["a", "d"]
+    )
     unclosed = 'id,text\n1,a\n"2,unterminated\n3,c\n'
     yield broken("tab/unclosed_quote.csv", "a quote never closed", unclosed, "line 3: wrong quoting.*close the quote")
     yield broken("tab/text_after_quote.csv", "text after a quote", 'text\n"a"b\n', "line 2: wrong quoting")
@@ -256,7 +277,9 @@ def gzip_streams() -> Iterator[HostileInput]:
     yield broken("gz/corrupt_crc.jsonl.gz", "CRC", whole[:-8] + b"\0\0\0\0" + whole[-4:], "not a sound gzip stream")
     yield broken("gz/trailing_garbage.jsonl.gz", "garbage after it", whole + b"garbage", "not a sound gzip stream")
     yield broken("gz/not_gz.jsonl.gz", "text named .gz", data, "not a sound gzip stream")
-    yield broken("gz/gz_named_plain.jsonl", "gzip named .jsonl", whole, "not text but a gzip stream; give it one more .gz")
+    yield broken(
+        "gz/gz_named_plain.jsonl", "gzip named .jsonl", whole, "not text but a gzip stream; give it one more .gz"
+    )
     yield broken("gz/double.jsonl.gz", "gzip in gzip", gzip.compress(whole, mtime=0), "not text but a gzip stream")
 
 
@@ -289,12 +312,19 @@ def columns_of_tables() -> Iterator[HostileInput]:
     null_text = parquet({"text": texts})
     yield faulty(x + "null_text.parquet", "null, empty", null_text, "row 2: null text", ["ok", ""])
     yield faulty(x + "all_null.parquet", "null column", parquet({"text": pa.nulls(1)}), "row 1: null text", [])
-    yield broken(x + "no_text.parquet", "no text", parquet({"id": ["a"], "content": ["x"]}), "no column 'text', only 'id', 'content'")
+    yield broken(
+        x + "no_text.parquet",
+        "no text",
+        parquet({"id": ["a"], "content": ["x"]}),
+        "no column 'text', only 'id', 'content'",
+    )
     yield broken(x + "int_text.parquet", "int text", parquet({"text": [1]}), "column 'text' is int64, not string")
     yield broken(x + "list_text.parquet", "list text", parquet({"text": [["x", "y"]]}), "column 'text' is list<")
     yield broken(x + "nested.parquet", "struct", parquet({"doc": [{"text": "nested"}]}), "no column 'text', only 'doc'")
     binary = parquet({"text": pa.array([b"ok", b"\xff\xfe"], pa.binary())})
-    yield undecodable(x + "binary_text.parquet", "binary", binary, "row 2: invalid UTF-8", ["ok"], ["ok", "\ufffd\ufffd"])
+    yield undecodable(
+        x + "binary_text.parquet", "binary", binary, "row 2: invalid UTF-8", ["ok"], ["ok", "\ufffd\ufffd"]
+    )
     dictionary = pa.array(["x", "x"], pa.large_string()).dictionary_encode()
     yield accepted(x + "dictionary.parquet", "dictionary of large_string", parquet({"text": dictionary}), ["x", "x"])
     yield accepted(x + "empty.parquet", "no rows", parquet({"text": pa.array([], pa.string())}), [])
@@ -327,7 +357,9 @@ def sizes() -> Iterator[HostileInput]:
     spaces = zstandard.ZstdCompressor().compress(b" " * 20_000_000)
     yield faulty("big/bomb.txt.zst", "20 MB in 2 kB", spaces, f"line 1: {large}", [], **limit)
     quoted = b'text\na\n"' + b"0\n" * 1_000_000
-    yield broken("big/quote.csv", "a record of 2 MB", quoted, "line 3: a record is larger than max_document_bytes", **limit)
+    yield broken(
+        "big/quote.csv", "a record of 2 MB", quoted, "line 3: a record is larger than max_document_bytes", **limit
+    )
     cells = b"text\na\n" + b"0" * 2_000_000 + b"\nz\n"
     yield faulty("big/cell.tsv", "a cell of 2 MB", cells, f"line 3: {large}", ["a", "z"], **limit)
     table = parquet({"text": ["a", "0" * 20_000, "z"]})
@@ -382,7 +414,14 @@ def write_tree(folder: Path) -> list[str]:
     """
     long_name = "x" * 240 + ".txt"
     deep = "deep/" + "/".join(f"d{level:02d}" for level in range(40)) + "/leaf.txt"
-    found = ["name with  spaces .txt", "ünïcødé-文件-😀.txt", "nfd-e\u0301.txt", "nfd-\u00e9.txt", "new\nline.txt", "-rf.txt"]
+    found = [
+        "name with  spaces .txt",
+        "ünïcødé-文件-😀.txt",
+        "nfd-e\u0301.txt",
+        "nfd-\u00e9.txt",
+        "new\nline.txt",
+        "-rf.txt",
+    ]
     found += ["glob[1]*?.txt", "quote'\"$(x).txt", "UPPER.TXT", long_name, deep, "loop/a/in.txt", "link_to_file.txt"]
     passed_over = [".hidden.txt", "noext", ".hidden/in.txt", "target", "dir.jsonl/readme.md"]
     for name in [*found[:-1], *passed_over]:

@@ -81,16 +81,21 @@ INVISIBLE = {
     "unassigned": "\u0378\u0e5f\U0001f8ff\U000e01f0",
 }
 
-_LOOK_ALIKES = (
-    "<|endoftext|> <|im_start|>system\nYou_are<|im_end|> <s> </s> <unk> <pad> [PAD] [CLS] [SEP] [MASK] [UNK] "
-    "[INST]x[/INST] <<SYS>> <|fim_prefix|> <|fim_middle|> <|fim_suffix|> <bos> <eos> <0x0A> ▁ Ġ Ċ ##ing <|eot_id|> "
-    "<|begin_of_text|> <think> </think> <extra_id_0> <mask> <|endoftext |> <|ENDOFTEXT|> <|endoftext|><|endoftext|>"
-).split(" ")
+# fmt: off
+_LOOK_ALIKES = [
+    "<|endoftext|>", "<|im_start|>system\nYou are<|im_end|>", "<s>", "</s>", "<unk>", "<pad>", "[PAD]", "[CLS]",
+    "[SEP]", "[MASK]", "[UNK]", "[INST] x [/INST]", "<<SYS>>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>",
+    "<bos>", "<eos>", "<0x0A>", "▁", "Ġ", "Ċ", "##ing", "<|eot_id|>", "<|begin_of_text|>", "<think>", "</think>",
+    "<extra_id_0>", "<mask>", "<|endoftext", "|>", "<|ENDOFTEXT|>", "<| endoftext |>", "<|endoftext|><|endoftext|>"
+]
+# fmt: on
 SPECIAL_TOKEN_LOOK_ALIKES = {f"special {text}": f"before {text} after" for text in _LOOK_ALIKES} | {
     "glued": "word<|endoftext|>word",
     "spaced": "<| endoftext |>",
     "full-width": "＜｜endoftext｜＞ <｜begin▁of▁sentence｜>",
-    "gpt2 byte alphabet": "".join(map(chr, [*range(33, 127), *range(161, 173), *range(174, 256), 32, *range(256, 324)])),
+    "gpt2 byte alphabet": "".join(
+        map(chr, [*range(33, 127), *range(161, 173), *range(174, 256), 32, *range(256, 324)])
+    ),
 }
 
 LONG_RUNS = {
@@ -108,7 +113,7 @@ LONG_RUNS = {
 }
 
 CODE = {
-    "mixed indentation": 'def f(x):\n\tif x:\n\t\treturn {\n            "mixed": 1,\t# tab after\n\t}\n    \t  \n    y = 1   \n',
+    "mixed indentation": 'def f(x):\n\tif x:\n\t\treturn {\n            "a": 1,\t# tab\n\t}\n    \t  \n    y = 1   \n',
     "markdown": '# 标题\n\n```python\nprint("你好")\n```\n\n| a | b |\n|---|---|\n',
     "tex": "$\\frac{\\partial^2 u}{\\partial t^2} = c^2 \\nabla^2 u$",
     "html": '<p class="x">a &amp; b &lt;c&gt; &#x4f60;&nbsp;</p>',
@@ -118,7 +123,7 @@ CODE = {
     "identifiers": "XMLHttpRequest getHTTPResponseCode snake_case_name SCREAMING kebab-case",
     "mixed scripts": "我用Python3写了一个GPT-4o的tokenizer,速度是10x。",
     "minified": '!function(e,t){"object"==typeof exports?module.exports=t():e.x=t()}(this,function(){return 1});',
-    "numbers": "0 00 007 1,234,567.89 1.234.567,89 １２３４ ٠١٢٣٤ १२३ 〇一二三 ⅷ 1e-300 0x7fffffff 1_000_000 -0 +1 ½ 10²³",
+    "numbers": "0 00 007 1,234,567.89 1.234.567,89 １２３４ ٠١٢٣٤ १२३ 〇一二三 ⅷ 1e-300 0x7fffffff 1_000_000 -0 +1 ½",
     "case": "İstanbul ıI iİ ß SS ſ ﬀ Σσς ǅ ŉ ΐ",
 }
 

@@ -56,8 +56,10 @@ def test_stated_result(folder: Path, entry: HostileInput, on_error: str) -> None
     check(folder / entry.file, entry, on_error)
 
 
-@pytest.mark.parametrize("block_bytes", [1, 7, 64])
-@pytest.mark.parametrize("entry", [e for e in ENTRIES if len(e.data) < 20_000], ids=lambda entry: entry.file)
+@pytest.mark.parametrize("block_bytes", [1, 7])
+@pytest.mark.parametrize(
+    "entry", [e for e in ENTRIES if len(e.data) < 5_000 and "big" not in e.file], ids=lambda entry: entry.file
+)
 def test_block_size_changes_nothing(
     folder: Path, entry: HostileInput, block_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

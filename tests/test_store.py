@@ -110,9 +110,9 @@ def test_a_store_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     hidden.chmod(0o000)
 
     def refused() -> None:
-        with pytest.raises(StoreError, match="cannot be created"):
+        with pytest.raises(StoreError, match="cannot create"):
             open_store(folder / "store", create=True)
-        with pytest.raises(StoreError, match="cannot be read"):
+        with pytest.raises(StoreError, match="cannot open"):
             open_store(hidden / "store")
 
     as_ordinary_user(refused)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 import pyarrow as pa
 import pytest
@@ -25,7 +26,9 @@ def lines() -> st.SearchStrategy[str]:
 
 @pytest.mark.parametrize("pretokenizer", ["gpt2", "cl100k", "o200k"])
 @pytest.mark.parametrize("form", ["none", "nfkc"])
-def test_parts_of_byte_bpe_have_the_ids_of_the_whole(pretokenizer: str, form: UnicodeForm) -> None:
+def test_parts_of_byte_bpe_have_the_ids_of_the_whole(
+    pretokenizer: Literal["gpt2", "cl100k", "o200k"], form: UnicodeForm
+) -> None:
     config = TrainConfig(
         family="byte_bpe", vocab_size=600, pretokenizer=pretokenizer, special_tokens=SPECIAL_TOKENS, min_frequency=1
     )
@@ -87,5 +90,5 @@ def test_no_batch_is_larger_than_the_limit_where_the_text_has_places() -> None:
 
 def test_parts_are_as_long_as_asked_and_end_at_places() -> None:
     parts = list(cut_at("aa bb cc dd", re.compile(r"(?<=\S)(?= )"), 3))
-    assert parts == ["aa bb", " cc dd"]
+    assert parts == ["aa bb", " cc", " dd"]
     assert list(cut_at("", PLACES["byte_bpe"], 3)) == []

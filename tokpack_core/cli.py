@@ -241,7 +241,7 @@ def lineage(
 ) -> None:
     """Show what something was made from, up to tokenizer and source files, and what was made from it.
 
-    TARGET: an asset key, a digest, or the path of any file in or copied from a store, beside a manifest, or of a corpus.
+    TARGET: an asset key, a digest, or a path: in or copied from a store, of a corpus, or beside a manifest.
     """
     with show_errors(json):
         from tokpack_core.commands.lineage import lineage_and_show

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -37,7 +38,7 @@ class LocalEngine:
             yield from map(function, items)
             return
         context = multiprocessing.get_context("forkserver")
-        pool = ProcessPoolExecutor(workers, mp_context=context)
+        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=end_with_parent)
         try:
             waiting: deque[Future[Result]] = deque()
             for item in items:
@@ -53,6 +54,13 @@ class LocalEngine:
             ) from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def end_with_parent() -> None:
+    """Ends a worker process when the one that it works for is killed; waiting for work, it would not notice."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
 
 
 def default_engine() -> LocalEngine:

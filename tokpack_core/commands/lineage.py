@@ -14,11 +14,10 @@ from tokpack_core.commands.lineage_steps import OWNERS, Step, own_units, steps_d
 from tokpack_core.commands.results import console, counted, print_json, shown
 from tokpack_core.commands.run_lineage import run_to_json, run_tree
 from tokpack_core.commands.run_manifest import manifest_of
-from tokpack_core.commands.store_access import graph_of, named_store, store_around
+from tokpack_core.commands.store_access import graph_of, store_around, store_that_knows
 from tokpack_core.megatron.indexed_dataset import bin_path
 from tokpack_core.store.lineage import LineageGraph, chain, find_object
 from tokpack_core.store.objects import ObjectRef
-from tokpack_core.store.store import open_store
 
 FILES_SHOWN = 5
 SHORT = 12
@@ -38,7 +37,7 @@ def lineage_and_show(name: str, json: bool) -> None:
         else:
             console().print(run_tree(run))
         return
-    store = store or open_store(named_store())
+    store = store or store_that_knows(name)
     graph = graph_of(store)
     ref = find_object(store, graph, str(path) if path.exists() else name)
     if json:
@@ -48,7 +47,11 @@ def lineage_and_show(name: str, json: bool) -> None:
 
 
 def lineage_json(graph: LineageGraph, ref: ObjectRef) -> dict[str, Any]:
-    return {"up": chain(graph, ref).to_json(), "down": chain(graph, ref, up=False).to_json()}
+    down = steps_down(graph)
+    return {
+        "up": chain(graph, ref, lambda other: [step.ref for step in steps_up(graph, other)]).to_json(),
+        "down": chain(graph, ref, lambda other: [step.ref for step in down.get(other, [])]).to_json(),
+    }
 
 
 def show_lineage(graph: LineageGraph, ref: ObjectRef) -> None:

@@ -10,7 +10,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tokpack_core.errors import InputError
@@ -31,6 +31,7 @@ def new_output(output: Path, endings: Sequence[str]) -> Iterator[Path]:
     output = Path(os.path.abspath(output))
     refuse_existing(output, endings)
     draft_folder = output.parent / f".{output.name}.{uuid.uuid4().hex[:12]}.tmp"
+    missing = [folder for folder in output.parents if not folder.exists()]
     try:
         draft_folder.mkdir(parents=True)
     except OSError as error:
@@ -40,6 +41,9 @@ def new_output(output: Path, endings: Sequence[str]) -> Iterator[Path]:
         move_into_place(draft_folder, output, endings)
     finally:
         shutil.rmtree(draft_folder, ignore_errors=True)
+        for folder in missing:
+            with suppress(OSError):  # holds the output, or what someone else put there
+                folder.rmdir()
 
 
 def refuse_existing(output: Path, endings: Sequence[str]) -> None:

@@ -65,18 +65,7 @@ def open_inputs(prefixes: list[Path], eod: int, append_eod: bool) -> list[TokenI
         InputError: a prefix is damaged, they differ in dtype or tokenizer, `eod` is not theirs, or documents do not
             end in it though nothing is to be appended.
     """
-    inputs = []
-    for prefix in prefixes:
-        problems = verify(prefix)
-        if problems:
-            raise InputError(problems[0])
-        if not append_eod and (unended := verify(prefix, eod=eod)):
-            fault, _, _ = unended[0].rpartition(": append it")
-            raise InputError(f"{fault}: give --append-eod, or the --eod that they end in")
-        reader = IndexedReader(prefix)
-        if reader.index.modes is not None:
-            raise InputError(f"{idx_path(prefix)} is multimodal: only text can be packed")
-        inputs.append(TokenInput(prefix, reader.index, reader.tokens, manifest_of(bin_path(prefix))))
+    inputs = [open_input(prefix) for prefix in prefixes]
     first = inputs[0]
     for other in inputs[1:]:
         if other.index.dtype != first.index.dtype:
@@ -87,7 +76,22 @@ def open_inputs(prefixes: list[Path], eod: int, append_eod: bool) -> list[TokenI
     if eod > np.iinfo(first.index.dtype).max:
         raise InputError(f"--eod {eod} is no {first.index.dtype.name}, which the tokens of {first.prefix} are")
     check_manifests(inputs, eod)
+    for prefix in () if append_eod else prefixes:
+        for unended in verify(prefix, eod=eod):
+            fault, _, _ = unended.rpartition(": append it")
+            raise InputError(f"{fault}: give --append-eod, or the --eod that they end in")
     return inputs
+
+
+def open_input(prefix: Path) -> TokenInput:
+    """Raises InputError when the prefix is damaged, or holds more than text."""
+    problems = verify(prefix)
+    if problems:
+        raise InputError(problems[0])
+    reader = IndexedReader(prefix)
+    if reader.index.modes is not None:
+        raise InputError(f"{idx_path(prefix)} is multimodal: only text can be packed")
+    return TokenInput(prefix, reader.index, reader.tokens, manifest_of(bin_path(prefix)))
 
 
 def check_manifests(inputs: list[TokenInput], eod: int) -> None:

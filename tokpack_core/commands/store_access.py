@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tokpack_core.errors import InputError
 from tokpack_core.stages import corpus as corpus_stage
 from tokpack_core.stages import normalize as normalize_stage
 from tokpack_core.store.lineage import InventoryStage, LineageGraph, read_graph
@@ -13,6 +14,19 @@ from tokpack_core.store.store import Store, open_store
 
 def named_store() -> Path:
     return Path(os.environ.get("TOKPACK_STORE", "store"))
+
+
+def store_that_knows(name: str) -> Store:
+    """The store that the environment names, in which `name` is looked up.
+
+    Raises:
+        InputError: there is none.
+    """
+    store = named_store()
+    if not (store / "store.json").is_file():
+        what = "no manifest of a command says what it is" if Path(name).exists() else "there is no such file"
+        raise InputError(f"{name}: {what}, and {store.absolute()} is no store; name the store in TOKPACK_STORE")
+    return open_store(store)
 
 
 def store_around(path: Path) -> Store | None:

@@ -54,7 +54,8 @@ def train_config(family: str, vocab_size: int, special_tokens: list[str], pretok
         )
     except ValidationError as error:
         first = error.errors()[0]
-        raise InputError(f"{' '.join(map(str, first['loc'])) or family}: {first['msg']}") from None
+        where = " ".join(map(str, first["loc"])) or family
+        raise InputError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
 
 
 def parse_special_token(text: str) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from tokpack_core.commands.inspect_prefix import without_ending
 from tokpack_core.commands.progress import progress
 from tokpack_core.commands.results import print_json, show_facts
 from tokpack_core.commands.run_manifest import RunManifest, manifest_of
-from tokpack_core.commands.store_access import graph_of, named_store, store_around
+from tokpack_core.commands.store_access import graph_of, store_around, store_that_knows
 from tokpack_core.errors import InputError, StoreError
 from tokpack_core.megatron.indexed_dataset import bin_path, idx_path
 from tokpack_core.megatron.verify import verify
@@ -65,7 +65,7 @@ def verify_target(name: str, quiet: bool) -> Checked:
         return verify_prefix(prefix)
     if path.is_file():
         return verify_file(path)
-    store = open_store(named_store())
+    store = store_that_knows(name)
     return verify_objects(store, [find_object(store, graph_of(store), name)], quiet)
 
 
@@ -184,33 +184,34 @@ def verify_store(store: Store, quiet: bool) -> Checked:
     refs = list(objects.list_objects(store))
     checked = verify_objects(store, refs, quiet)
     known = set(refs)
-    records = sorted(store.actions.glob("*/*.json"))
-    entries = sorted(store.assets.rglob("*.json"))
+    records = list(actions.list_records(store))
+    entries = [(asset, number) for asset in history.list_assets(store) for number in history.numbers(store, asset)]
     faults = checked.faults + [fault for path in records for fault in action_faults(path, known)]
-    faults += [fault for path in entries for fault in entry_faults(store, path, known)]
+    faults += [fault for asset, number in entries for fault in entry_faults(store, asset, number, known)]
     return Checked(checked.counts | {"actions": len(records), "history_entries": len(entries)}, faults)
 
 
 def action_faults(path: Path, known: set[ObjectRef]) -> Iterator[str]:
     try:
         action, ref = actions.load_record(path)
-    except (ValueError, KeyError, TypeError):
-        yield f"{path}: the record of an action was altered; remove it and build again"
+    except StoreError as error:
+        yield str(error)
         return
     if (action.stage, action.key) != (path.parent.name, path.stem):
-        yield f"{path}: the action's key is not its name; remove it and build again"
-    if ref not in known:
+        yield f"{path}: the record was altered, its key is not its name; remove the file and build again"
+    elif ref not in known:
         yield f"{path}: its object {ref} is not in the store; build again"
 
 
-def entry_faults(store: Store, path: Path, known: set[ObjectRef]) -> Iterator[str]:
-    asset = path.parent.relative_to(store.assets).as_posix()
+def entry_faults(store: Store, asset: str, number: int, known: set[ObjectRef]) -> Iterator[str]:
     try:
-        entry = history.read_entry(store, asset, int(path.stem))
-    except (ValueError, KeyError, TypeError):
-        yield f"{path}: the entry of a history was altered; remove it and build {asset} again"
+        entry = history.read_entry(store, asset, number)
+    except StoreError as error:
+        yield str(error)
+        return
+    if entry is None:  # a number that was reserved and never used
         return
     if entry.object not in known:
-        yield f"{path}: its object {entry.object} is not in the store; build {asset} again"
+        yield f"version {number} of {asset}: its object {entry.object} is not in the store; build {asset} again"
     if not actions.path_of(store, entry.object.stage, entry.action).is_file():
-        yield f"{path}: its action {entry.action} is not in the store; build {asset} again"
+        yield f"version {number} of {asset}: its action {entry.action} is not in the store; build {asset} again"

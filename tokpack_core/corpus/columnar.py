@@ -52,15 +52,13 @@ def _parquet_batches(file: object, name: str, options: ReadConfig) -> Iterator[p
     with pq.ParquetFile(file, buffer_size=BLOCK_BYTES, pre_buffer=False, page_checksum_verification=True) as parquet:
         columns = _wanted_columns(parquet.schema_arrow, name, options)
         for group in range(parquet.num_row_groups):
-            rows = _rows_a_batch(parquet.metadata.row_group(group), options.text_field)
+            rows = _rows_a_batch(parquet.metadata.row_group(group))
             yield from parquet.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False)
 
 
-def _rows_a_batch(group: pq.RowGroupMetaData, text_field: str) -> int:
-    """Rows whose texts take about four blocks, by the row group's mean."""
-    sizes = [group.column(index) for index in range(group.num_columns)]
-    text_bytes = sum(column.total_uncompressed_size for column in sizes if column.path_in_schema == text_field)
-    return max(1, min(MAX_BATCH_ROWS, 4 * BLOCK_BYTES * group.num_rows // max(text_bytes, 1)))
+def _rows_a_batch(group: pq.RowGroupMetaData) -> int:
+    """Rows that take about four blocks, by the mean of all columns: a damaged file's column metadata aborts Arrow."""
+    return max(1, min(MAX_BATCH_ROWS, 4 * BLOCK_BYTES * group.num_rows // max(group.total_byte_size, 1)))
 
 
 def _arrow_batches(mapped: mmap.mmap, name: str, options: ReadConfig) -> Iterator[pa.RecordBatch]:

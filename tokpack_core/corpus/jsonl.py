@@ -30,7 +30,7 @@ from tokpack_core.corpus.batch import (
 )
 from tokpack_core.corpus.compression import BYTE_ORDER_MARK
 from tokpack_core.corpus.lines import line_blocks, max_line_bytes, split_lines
-from tokpack_core.corpus.problems import REPLACE, Fault, Problems
+from tokpack_core.corpus.problems import Fault, Problems
 from tokpack_core.errors import InputError
 
 AS_LINES = "rewrite it as JSON lines, one object a line"
@@ -139,7 +139,7 @@ def parse_object(line: bytes, on_error: OnError) -> tuple[dict[str, object], int
         except orjson.JSONDecodeError as error:
             raise Fault("invalid JSON", f"{error.msg}, column {error.colno}") from None
         if surrogates and on_error != "replace":
-            raise Fault("lone surrogate in a JSON escape", remedy=REPLACE) from None
+            raise Fault("lone surrogate in a JSON escape", remedy="mend it, or set on_error: replace or skip") from None
         replaced = undecodable + surrogates
     if not isinstance(record, dict):
         raise Fault("not a JSON object", remedy=AS_LINES)

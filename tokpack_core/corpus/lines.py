@@ -41,7 +41,9 @@ def line_blocks(blocks: Iterator[bytes], limit: int) -> Iterator[bytes | None]:
             pending, pending_bytes = [], 0
         rest = block[max(start, end) :]
         pending_bytes += len(rest)
-        pending = [] if pending_bytes > max(limit, BLOCK_BYTES) else [*pending, rest]
+        pending.append(rest)
+        if pending_bytes > max(limit, BLOCK_BYTES):
+            pending.clear()
     if pending_bytes > max(limit, BLOCK_BYTES):
         yield None
     elif pending_bytes:

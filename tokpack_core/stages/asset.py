@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ import orjson
 
 from tokpack_core.config import Project
 from tokpack_core.engine import LocalEngine
+from tokpack_core.stages.file_errors import file_errors
 from tokpack_core.stages.unit import OnProgress, Unit, run_unit
-from tokpack_core.store import actions, history, objects
+from tokpack_core.store import actions, history, leases, objects
 from tokpack_core.store.history import HistoryEntry
 from tokpack_core.store.objects import Manifest, ObjectRef
 from tokpack_core.store.store import Store
@@ -58,13 +60,24 @@ class Built:
         return self.manifest.counts
 
 
+def build_under_lease(build: Callable[[Workplace], Built], work: Workplace) -> Built:
+    """Builds an asset; what it reads, reuses and publishes stays until its new version is recorded.
+
+    Raises:
+        TokpackError: in place of every error of the file system.
+    """
+    with leases.hold(work.store), file_errors(work.store, "build"):
+        return build(work)
+
+
 def finish(
     work: Workplace, asset: str, unit: Unit, units_run: int = 0, units_reused: int = 0, stale: str | None = None
 ) -> Built:
     """Builds the asset's own object in this process, and records it as the newest version."""
-    cached = actions.lookup(work.store, unit.action) is not None
-    ref = run_unit(work.store, unit)
-    entry = history.append(work.store, asset, unit.action.key, ref, work.run)
+    with leases.hold(work.store):
+        cached = actions.lookup(work.store, unit.action) is not None
+        ref = run_unit(work.store, unit)
+        entry = history.append(work.store, asset, unit.action.key, ref, work.run)
     return Built(
         asset,
         entry,
@@ -78,6 +91,7 @@ def finish(
 
 def kept(work: Workplace, asset: str, entry: HistoryEntry, stale: str | None) -> Built:
     """The newest version as it stands, without any work."""
+    leases.claim(work.store, entry.object)
     manifest = objects.read_manifest(work.store, entry.object)
     return Built(asset, entry, manifest, objects.folder_of(work.store, entry.object), 0, 1, stale)
 
@@ -89,8 +103,8 @@ def current(work: Workplace, asset: str) -> tuple[ObjectRef, Path]:
         StoreError: it was never built, or its object is damaged.
     """
     ref = history.require_latest(work.store, asset).object
-    objects.read_manifest(work.store, ref)
-    return ref, objects.folder_of(work.store, ref)
+    leases.claim(work.store, ref)
+    return ref, objects.require_object(work.store, ref)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -135,13 +135,13 @@ def write_prefix(job: PrefixJob) -> int:
 
 def read_plan(store: Store, block: Block, dtype: np.dtype) -> tuple[PackingPlan, TokenSource]:
     """A block's plan with its packs in final order; each segment stands for a document of its own in the source."""
-    table = pq.read_table(objects.folder_of(store, block.object) / "plan.parquet", memory_map=False)
+    table = pq.read_table(objects.require_object(store, block.object) / "plan.parquet", memory_map=False)
     columns = {name: table[name].to_numpy() for name in table.column_names}
     pack_offsets = np.searchsorted(columns["pack"], np.arange(block.packs + 1))
     segments = np.arange(table.num_rows, dtype=np.int64)
     chunks = columns["chunk"], columns["chunks"]
     plan = PackingPlan(pack_offsets, segments, columns["start"], columns["length"], *chunks)
-    parts = [objects.folder_of(store, shard) / "part" for shard in block.shards]
+    parts = [objects.require_object(store, shard) / "part" for shard in block.shards]
     position = np.zeros(table.num_rows, np.int64)
     for number, prefix in enumerate(parts):
         chosen = columns["part"] == number

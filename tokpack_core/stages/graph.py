@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from tokpack_core.config import Project
 from tokpack_core.errors import ConfigError
 from tokpack_core.stages import corpus, export, normalize, pack, report, shards, tokenizer
-from tokpack_core.stages.asset import Built, Workplace
+from tokpack_core.stages.asset import Built, Workplace, build_under_lease
 from tokpack_core.store.actions import json_digest
 from tokpack_core.verdict import Verdict
 
@@ -47,7 +47,8 @@ def plan_graph(project: Project) -> list[AssetPlan]:
     plans = [plan for name in project.corpora for plan in corpus_plans(project, name)]
     plans += [plan for name in project.tokenizers for plan in tokenizer_plans(project, name)]
     plans += [shards_plan(project, *pair) for pair in project.encoded_pairs()]
-    return plans + [plan for name in project.datasets for plan in dataset_plans(project, name)]
+    plans += [plan for name in project.datasets for plan in dataset_plans(project, name)]
+    return [replace(plan, build=partial(build_under_lease, plan.build)) for plan in plans]
 
 
 def code_version(number: int, parameters: Any = None) -> str:

@@ -248,12 +248,17 @@ def write_parts(store: Store, refs: list[ObjectRef], folder: Path) -> dict[str, 
 
 
 def read_parts(store: Store, folder: Path) -> list[Part]:
-    """The parts of a normalized corpus, in order."""
+    """The parts of a normalized corpus, in order.
+
+    Raises:
+        StoreError: a unit that holds some of them is missing or was altered.
+    """
     rows = pq.read_table(folder / "parts.parquet", memory_map=False).to_pylist()
+    folders = {name: objects.require_object(store, ObjectRef.parse(name)) for name in {row["object"] for row in rows}}
     return [
         Part(
-            ref := ObjectRef.parse(row["object"]),
-            objects.folder_of(store, ref) / row["file"],
+            ObjectRef.parse(row["object"]),
+            folders[row["object"]] / row["file"],
             row["sha256"],
             row["documents"],
             row["bytes"],

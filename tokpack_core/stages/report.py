@@ -150,7 +150,7 @@ def judge_agreement(store: Store, tokenizer: Tokenizer, normalized: list[ObjectR
     tried = 0
     failures: list[str] = []
     for ref in normalized if tokenizer.unicode != "none" else []:
-        table = pq.read_table(objects.folder_of(store, ref) / "changed.parquet", memory_map=False)
+        table = pq.read_table(objects.require_object(store, ref) / "changed.parquet", memory_map=False)
         batch = table.slice(0, AGREEMENT_DOCUMENTS - tried).combine_chunks()
         raw, expected = (batch[name].combine_chunks() for name in ("cleaned", "normalized"))
         failures += [expected[row].as_py() for row in agrees_with_normalized(tokenizer, raw, expected)]
@@ -161,7 +161,7 @@ def judge_agreement(store: Store, tokenizer: Tokenizer, normalized: list[ObjectR
 def sum_counts(store: Store, refs: Iterable[ObjectRef], vocab_size: int) -> TokenCounts:
     total = TokenCounts.zero(vocab_size)
     for ref in refs:
-        total += TokenCounts.read(objects.folder_of(store, ref))
+        total += TokenCounts.read(objects.require_object(store, ref))
     return total
 
 

@@ -35,7 +35,7 @@ class SamplePart:
     train_bytes: int
 
     def path(self, store: Store) -> Path:
-        return objects.folder_of(store, ObjectRef.parse(self.object)) / self.file
+        return objects.require_object(store, ObjectRef.parse(self.object)) / self.file
 
 
 def plan_sample(work: Workplace, tokenizer: str) -> list[SamplePart]:

@@ -148,6 +148,6 @@ def read_shards(work: Workplace, tokenizer: str, corpus: str) -> list[Shard]:
     shards = []
     for row in rows:
         ref = ObjectRef.parse(row["object"])
-        where = objects.folder_of(work.store, ref)
+        where = objects.require_object(work.store, ref)
         shards.append(Shard(ref, where, row["part"], row["documents_sha256"], row["documents"], row["tokens"]))
     return shards

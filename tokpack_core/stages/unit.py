@@ -1,4 +1,8 @@
-"""Units of work: each is keyed by its action, built in a staging folder, published, and reused ever after."""
+"""Units of work: each is keyed by its action, built in a staging folder, published, and reused ever after.
+
+Everything happens under the lease of a build: an object is claimed before anything relies on it, here and in the
+worker processes, which take part in the same lease.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from tokpack_core.engine import LocalEngine
-from tokpack_core.store import actions, objects
+from tokpack_core.stages.file_errors import file_errors
+from tokpack_core.store import actions, leases, objects
 from tokpack_core.store.actions import Action
+from tokpack_core.store.leases import Lease
 from tokpack_core.store.objects import ObjectRef
 from tokpack_core.store.store import Store
 
@@ -73,31 +79,78 @@ class UnitResults:
 
 
 def run_unit(store: Store, unit: Unit) -> ObjectRef:
-    """The unit's object: the published one if its action ran before, else built and published now."""
-    found = actions.lookup(store, unit.action)
-    if found is not None:
-        return found
+    """The unit's object: the published one if its action ran before, else built and published now.
+
+    Raises:
+        StoreError: the store cannot be written, or the published object was altered.
+    """
+    with leases.hold(store) as lease:
+        return find_or_build(store, lease, unit)
+
+
+def run_unit_in_worker(store: Store, lease: str, unit: Unit) -> ObjectRef:
+    """`run_unit` as part of a build of another process."""
+    return find_or_build(store, leases.join(store, lease), unit)
+
+
+def find_or_build(store: Store, lease: Lease, unit: Unit) -> ObjectRef:
+    (found,) = find(store, lease, [unit])
+    return found or build_unit(store, lease, unit)
+
+
+def find(store: Store, lease: Lease, units: Sequence[Unit]) -> list[ObjectRef | None]:
+    """The published object of each unit that ran before.
+
+    Raises:
+        StoreError: an object was altered.
+    """
+    recorded = [actions.lookup(store, unit.action) for unit in units]
+    lease.claim(*(ref for ref in recorded if ref is not None))
+    found = [ref if ref is not None and objects.exists(store, ref) else None for ref in recorded]
+    for ref in found:
+        if ref is not None:
+            objects.require_object(store, ref)
+    return found
+
+
+def build_unit(store: Store, lease: Lease, unit: Unit) -> ObjectRef:
+    stage = unit.action.stage
     with objects.staging(store) as folder:
-        counts = unit.build(folder)
-        ref = objects.publish(store, unit.action.stage, folder, counts)
+        with file_errors(store, f"build {stage}"):
+            counts = unit.build(folder)
+        ref = objects.publish(store, stage, folder, counts, lease.claim)
     actions.record(store, unit.action, ref)
     return ref
 
 
 def run_units(store: Store, engine: LocalEngine, units: Sequence[Unit], on_progress: OnProgress) -> UnitResults:
-    """Runs the units that never ran and reports after each."""
-    found = [actions.lookup(store, unit.action) for unit in units]
-    missing = [unit for unit, ref in zip(units, found, strict=True) if ref is None]
-    total = sum(unit.weight for unit in missing)
+    """Runs the units that never ran and reports after each.
+
+    Raises:
+        StoreError: the store cannot be written, or a published object was altered; finished units are kept.
+    """
+    with leases.hold(store) as lease:
+        found = find(store, lease, units)
+        missing = [unit for unit, ref in zip(units, found, strict=True) if ref is None]
+        built = build_units(store, engine, lease, missing, on_progress)
+    refs = [ref or built[unit.action.key] for unit, ref in zip(units, found, strict=True)]
+    return UnitResults(refs, len(missing), len(units) - len(missing))
+
+
+def build_units(
+    store: Store, engine: LocalEngine, lease: Lease, units: Sequence[Unit], on_progress: OnProgress
+) -> dict[str, ObjectRef]:
+    """Objects by the key of the action."""
+    total = sum(unit.weight for unit in units)
     if total < SMALL_WORK:
         engine = LocalEngine(1)
     begin = time.monotonic()
     done = 0
     built: dict[str, ObjectRef] = {}
-    for unit, ref in zip(missing, engine.map(partial(run_unit, store), missing), strict=True):
+    work = partial(run_unit_in_worker, store, lease.name)
+    for unit, ref in zip(units, engine.map(work, units), strict=True):
         built[unit.action.key] = ref
         done += unit.weight
         seconds = time.monotonic() - begin
-        on_progress(Progress(unit.action.stage, len(built), len(missing), done, total, seconds))
-    refs = [ref or built[unit.action.key] for unit, ref in zip(units, found, strict=True)]
-    return UnitResults(refs, len(missing), len(units) - len(missing))
+        on_progress(Progress(unit.action.stage, len(built), len(units), done, total, seconds))
+    return built

@@ -53,9 +53,9 @@ def store_errors(root: Path, what: str) -> Iterator[None]:
 def store_error(root: Path, what: str, error: OSError) -> StoreError:
     # Libraries raise an OSError without a number when fewer bytes were written than asked: the disk is full.
     reason = error.strerror or str(error)
-    where = f" at {error.filename}" if error.filename else ""
+    where = f" at {error.filename}" if error.filename and str(error.filename) != str(root) else ""
     remedy = REMEDIES.get(error.errno or errno.ENOSPC, "check the disk, its space and its rights")
-    return StoreError(f"{root}: cannot {what}{where} ({reason}); {remedy} and run again, finished units are kept")
+    return StoreError(f"{root}: cannot {what}{where} ({reason}); {remedy}, then run again; finished units are kept")
 
 
 def sha256_of(path: Path) -> str:

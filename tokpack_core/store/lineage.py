@@ -74,7 +74,7 @@ class LineageGraph:
 
 @dataclass(frozen=True)
 class LineageNode:
-    """An object in a printed chain; `branches` lead further in the direction that was asked for."""
+    """An object in a printed chain; `branches` lead further."""
 
     ref: ObjectRef
     versions: list[HistoryEntry]
@@ -98,7 +98,11 @@ class LineageNode:
 
 
 def read_graph(store: Store, inventory: InventoryStage | None = None) -> LineageGraph:
-    """Reads every manifest, action and history entry once; a damaged object is noted and stops nothing."""
+    """Reads every manifest, action and history entry once; a damaged object is noted and stops nothing.
+
+    Raises:
+        StoreError: the entry of a history was altered.
+    """
     graph = LineageGraph()
     for ref in objects.list_objects(store):
         try:
@@ -107,14 +111,11 @@ def read_graph(store: Store, inventory: InventoryStage | None = None) -> Lineage
                 graph.files[file.sha256].append(ref)
         except StoreError as error:
             graph.faults[ref] = str(error)
-    try:
-        for action, ref in actions.list_actions(store):
-            graph.made_by[ref][action.key] = action
-        for asset in history.list_assets(store):
-            for entry in history.entries(store, asset):
-                graph.versions[entry.object].append(entry)
-    except (ValueError, KeyError, TypeError):
-        raise StoreError(f"{store.root}: a record was altered; `tokpack verify {store.root}` says which") from None
+    for action, ref in actions.list_actions(store):
+        graph.made_by[ref][action.key] = action
+    for asset in history.list_assets(store):
+        for entry in history.entries(store, asset):
+            graph.versions[entry.object].append(entry)
     link(graph)
     if inventory is not None:
         link_inventories(store, graph, inventory)
@@ -231,17 +232,18 @@ def copied_object(folder: Path) -> ObjectRef | None:
         return None
 
 
-def chain(graph: LineageGraph, ref: ObjectRef, up: bool = True) -> LineageNode:
-    """The tree of what `ref` was made from, or of what was made from it; an object met again is not opened again."""
-    return open_node(graph, ref, up, set())
+def chain(graph: LineageGraph, ref: ObjectRef, further: Callable[[ObjectRef], list[ObjectRef]]) -> LineageNode:
+    """The tree of all that `further` leads to from `ref`; an object met again is not opened again."""
+    return open_node(graph, ref, further, set())
 
 
-def open_node(graph: LineageGraph, ref: ObjectRef, up: bool, seen: set[ObjectRef]) -> LineageNode:
+def open_node(
+    graph: LineageGraph, ref: ObjectRef, further: Callable[[ObjectRef], list[ObjectRef]], seen: set[ObjectRef]
+) -> LineageNode:
     branches: list[LineageNode] = []
     if ref not in seen:
         seen.add(ref)
-        further = graph.upstream.get(ref, []) if up else graph.downstream.get(ref, [])
-        branches = [open_node(graph, other, up, seen) for other in further]
+        branches = [open_node(graph, other, further, seen) for other in further(ref)]
     return LineageNode(
         ref,
         graph.versions.get(ref, []),

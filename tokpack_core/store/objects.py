@@ -218,10 +218,11 @@ def verify_object(store: Store, ref: ObjectRef) -> list[str]:
     folder = folder_of(store, ref)
     try:
         manifest = read_manifest(store, ref)
+        with store_errors(store.root, f"read {ref}"):
+            found = list_files(folder)
     except StoreError as error:
         return [str(error)]
     faults = []
-    found = list_files(folder)
     stated = {file.path: file for file in manifest.files}
     for file in found:
         if file.path not in stated:

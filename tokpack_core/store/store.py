@@ -88,7 +88,7 @@ def read_layout(root: Path) -> object:
     except orjson.JSONDecodeError:
         document = None
     if not isinstance(document, dict):
-        raise StoreError(f"{root / MARKER}: the file was altered; it holds {{\"layout\": {LAYOUT}}} in a store of today")
+        raise StoreError(f'{root / MARKER}: the file was altered; write {{"layout": {LAYOUT}}} into it')
     return document.get("layout")
 
 

@@ -1,14 +1,15 @@
 """Documents longer than a batch, encoded in parts with the ids of the whole, so that memory stays bounded.
 
-While they encode, Hugging Face tokenizers hold about 120 bytes and SentencePiece about 40 for each byte of a document. A
-part may only end where no token can cross, which depends on the family:
+While they encode, Hugging Face tokenizers hold about 120 bytes and SentencePiece about 40 for each byte of a
+document. A part may only end where no token can cross, which depends on the family:
 
-- byte_bpe: between a line end that follows no white space and a letter. In each of the three published regexes a letter
-  after a line end begins a pretoken, and the line end ends one, whatever follows it. A letter is no combining mark, so
-  normalization does not cross either.
-- sentencepiece_bpe: between a character that is no white space and a space. In the models that we train, a space stands
-  in a piece only at its start or among spaces. Merges are local, so the parts' ids are those of the whole. Unigram sums
-  scores in 32 bits over the whole text, and starting anew can turn a near tie (3 tokens in 4.6 million), so it is not cut.
+- byte_bpe: between a line end that follows no white space and a letter. In each of the three published regexes a
+  letter after a line end begins a pretoken, and the line end ends one, whatever follows it. A letter is no
+  combining mark, so normalization does not cross either.
+- sentencepiece_bpe: between a character that is no white space and a space. In the models that we train, a space
+  stands in a piece only at its start or among spaces. Merges are local, so the parts' ids are those of the whole.
+  Unigram sums scores in 32 bits over the whole text, and starting anew can turn a near tie (3 tokens in 4.6
+  million), so it is not cut.
 
 A document that has no such place in reach is encoded whole.
 """
@@ -49,10 +50,10 @@ def encode_bounded(
 
 
 def cut_at(text: str, place: re.Pattern[str], length: int) -> Iterator[str]:
-    """Parts of at least `length` characters that end at the first place from there on; together they are the text."""
+    """Parts of the text that end at the first place after at least `length` characters, and one."""
     start = 0
     while start < len(text):
-        found = place.search(text, start + length)
+        found = place.search(text, start + max(length, 1))
         stop = found.start() if found else len(text)
         yield text[start:stop]
         start = stop

@@ -64,7 +64,7 @@ class Sentences:
     def __init__(self, texts: Iterator[pa.Array]) -> None:
         self._texts = texts
         self.error: BaseException | None = None
-        self.documents = self.bytes = self.sentences = self.reserved_characters = 0
+        self.documents = self.bytes = self.bytes_taken = self.sentences = self.reserved_characters = 0
 
     def __iter__(self) -> Iterator[str]:
         """The library ignores an exception in its iterator and would train on what came before it: it is kept."""
@@ -82,7 +82,10 @@ class Sentences:
             for sentence in cut(text):
                 self.sentences += 1
                 self.reserved_characters += sum(map(sentence.count, RESERVED))
-                yield trainable(sentence)
+                prepared = trainable(sentence)
+                if len(prepared.encode()) <= SENTENCE_BYTES and RESERVED[1] not in prepared:
+                    self.bytes_taken += len(sentence.encode())
+                yield prepared
 
 
 def cut(text: str) -> Iterator[str]:
@@ -137,7 +140,7 @@ def train_sentencepiece(config: TrainConfig, texts: Iterator[pa.Array], unicode:
     training = {
         "documents": sentences.documents,
         "bytes": sentences.bytes,
-        "bytes_dropped": 0,
+        "bytes_dropped": sentences.bytes - sentences.bytes_taken,
         "sentences": sentences.sentences,
         "reserved_characters": sentences.reserved_characters,
     }

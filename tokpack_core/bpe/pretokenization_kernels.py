@@ -1,0 +1,105 @@
+"""Follows an automaton over UTF-8 bytes and writes where pretokens end.
+
+The loop is written out in one function: a call that takes arrays costs more than the step itself.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from tokpack_core.bpe.automaton import DEAD, ENDS, MATCHES
+
+SPARE = 2
+"""Places at the end of `ends` that one step may need."""
+
+
+@njit(cache=True, nogil=True)
+def pretoken_ends(data, begin, stop, classes, transitions, width, start, ends):  # type: ignore[no-untyped-def]
+    """Ends of the pretokens of data[begin:stop], in order, as many as `ends` (int64) has room for.
+
+    Text that nothing matches makes pretokens of its own. Returns how many were written; if the last one is not `stop`,
+    a call that begins there goes on.
+    """
+    count = 0
+    at = begin
+    matched = -1
+    state = start
+    gap = -1
+    room = ends.size - SPARE
+    end_class = width - 1
+    while count < room:
+        length = 1
+        c = end_class
+        if at < stop:
+            code = int(data[at])
+            if code >= 0x80:
+                if code < 0xE0:
+                    if at + 1 < stop:
+                        code = (code & 0x1F) << 6 | data[at + 1] & 0x3F
+                        length = 2
+                elif code < 0xF0:
+                    if at + 2 < stop:
+                        code = (code & 0x0F) << 12 | (data[at + 1] & 0x3F) << 6 | data[at + 2] & 0x3F
+                        length = 3
+                elif at + 3 < stop:
+                    high = (code & 0x07) << 18 | (data[at + 1] & 0x3F) << 12
+                    code = min(high | (data[at + 2] & 0x3F) << 6 | data[at + 3] & 0x3F, 0x10FFFF)
+                    length = 4
+            c = int(classes[code])
+        entry = int(transitions[state + c])
+        state = entry >> 2
+        if state != DEAD:
+            # No branch on the end of a pretoken, which no processor could predict.
+            ends[count] = at
+            ended = (entry & ENDS) >> 1
+            count += ended
+            matched = -1 if ended else (at if entry & MATCHES else matched)
+            at += length
+            continue
+        if entry & MATCHES:
+            matched = at
+        if matched >= 0:
+            ends[count] = matched
+            count += 1
+            at = matched
+            if at == stop:
+                break
+        else:
+            first = begin if count == 0 else ends[count - 1]
+            if first == stop:
+                break
+            at = first + 1
+            while at < stop and data[at] & 0xC0 == 0x80:
+                at += 1
+            if gap == first and count > 0:
+                count -= 1
+            ends[count] = at
+            count += 1
+            gap = at
+        matched = -1
+        state = start
+    if count >= room and ends[count - 1] != stop:
+        count -= 1  # the last one may go on if nothing matched it
+    return count
+
+
+@njit(cache=True, nogil=True)
+def documents_ends(data, offsets, document, begin, classes, transitions, width, start, ends, borders):  # type: ignore[no-untyped-def]
+    """Ends of the pretokens of consecutive documents, from byte `begin` of `document` on, while `ends` has room.
+
+    borders[d] becomes the number of ends written when document d was complete. Returns (ends written, document and byte
+    with which to go on); all is done when that document is offsets.size - 1.
+    """
+    count = 0
+    while document < offsets.size - 1:
+        stop = offsets[document + 1]
+        if begin < stop:
+            if ends.size - count <= 2 * SPARE:
+                break
+            count += pretoken_ends(data, begin, stop, classes, transitions, width, start, ends[count:])
+            begin = ends[count - 1]
+            if begin < stop:
+                break
+        borders[document] = count
+        document += 1
+    return count, document, begin
