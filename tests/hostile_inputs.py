@@ -1,74 +1,21 @@
 """Hostile and odd source files, each with the result we chose for it under every `on_error`.
 
-A result is the tuple of texts that come out, or a regex of the one error. One function makes one family of faults;
-`write_inputs` puts all files in a folder. File names and trees are in `write_tree`.
+One function makes one family of faults; those of containers are in `hostile_containers`, file names and links in
+`hostile_tree`. `write_inputs` puts all files in a folder.
 """
 
 from __future__ import annotations
 
 import gzip
-import io
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-import zstandard
-
+from tests.hostile_containers import columns_of_tables, gzip_streams, sizes, zstd_streams
+from tests.hostile_entry import HostileInput, accepted, broken, documents, faulty, json_lines, undecodable
 from tests.hostile_texts import CHINESE, CODE, ENGLISH, FAMILIES
 
-Result = tuple[str, ...] | str
-FIFTY = tuple(f"{number} {ENGLISH}{CHINESE}" for number in range(50))
 UTF8 = r"invalid UTF-8 \(byte offset {}\); convert"
-
-
-@dataclass(frozen=True)
-class HostileInput:
-    file: str
-    kind: str
-    data: bytes
-    error: Result
-    skip: Result
-    replace: Result
-    options: Mapping[str, object] = field(default_factory=dict)
-    """Settings of the reader besides `on_error`."""
-
-
-def accepted(file: str, kind: str, data: bytes | str, texts: Sequence[str], **options: object) -> HostileInput:
-    """Odd but sound: the same texts whatever `on_error` says."""
-    found = tuple(texts)
-    return HostileInput(file, kind, _bytes(data), found, found, found, options)
-
-
-def faulty(file: str, kind: str, data: bytes | str, error: str, left: Sequence[str], **options: object) -> HostileInput:
-    """Has documents that cannot be read: an error, or left out; `replace` does not help."""
-    return HostileInput(file, kind, _bytes(data), error, tuple(left), error, options)
-
-
-def undecodable(
-    file: str, kind: str, data: bytes, error: str, left: Sequence[str], mended: Sequence[str]
-) -> HostileInput:
-    return HostileInput(file, kind, data, error, tuple(left), tuple(mended))
-
-
-def broken(file: str, kind: str, data: bytes | str, error: str, **options: object) -> HostileInput:
-    """Wrong as a whole file: an error whatever `on_error` says."""
-    return HostileInput(file, kind, _bytes(data), error, error, error, options)
-
-
-def _bytes(data: bytes | str) -> bytes:
-    return data.encode() if isinstance(data, str) else data
-
-
-def json_lines(*records: object) -> str:
-    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-
-
-def documents(*texts: str) -> str:
-    return json_lines(*({"id": f"d{number}", "text": text} for number, text in enumerate(texts)))
 
 
 def foreign_encodings() -> Iterator[HostileInput]:
@@ -267,105 +214,6 @@ def tables() -> Iterator[HostileInput]:
     yield faulty("tab/no_id.csv", "an empty id", "id,text\n,a\n2,b\n", "line 2: no id", ["b"], id_field="id")
 
 
-def gzip_streams() -> Iterator[HostileInput]:
-    data = documents(*FIFTY).encode()
-    whole = gzip.compress(data, mtime=0)
-    members = gzip.compress(data[:999], mtime=0) + gzip.compress(data[999:], mtime=0)
-    yield accepted("gz/good.jsonl.gz", "sound", whole, FIFTY)
-    yield accepted("gz/multi_member.jsonl.gz", "two members, cut inside a line", members, FIFTY)
-    yield broken("gz/truncated.jsonl.gz", "cut", whole[: len(whole) * 2 // 3], "gzip stream is cut short")
-    yield broken("gz/corrupt_crc.jsonl.gz", "CRC", whole[:-8] + b"\0\0\0\0" + whole[-4:], "not a sound gzip stream")
-    yield broken("gz/trailing_garbage.jsonl.gz", "garbage after it", whole + b"garbage", "not a sound gzip stream")
-    yield broken("gz/not_gz.jsonl.gz", "text named .gz", data, "not a sound gzip stream")
-    yield broken(
-        "gz/gz_named_plain.jsonl", "gzip named .jsonl", whole, "not text but a gzip stream; give it one more .gz"
-    )
-    yield broken("gz/double.jsonl.gz", "gzip in gzip", gzip.compress(whole, mtime=0), "not text but a gzip stream")
-
-
-def zstd_streams() -> Iterator[HostileInput]:
-    data = documents(*FIFTY).encode()
-    compress = zstandard.ZstdCompressor(level=3, write_checksum=True).compress
-    whole = compress(data)
-    piped = zstandard.ZstdCompressor(write_content_size=False).compressobj()
-    damaged = bytearray(whole)
-    damaged[40] ^= 0x20
-    yield accepted("zst/good.jsonl.zst", "sound", whole, FIFTY)
-    yield accepted("zst/two_frames.jsonl.zst", "two frames", compress(data[:999]) + compress(data[999:]), FIFTY)
-    yield accepted("zst/no_content_size.jsonl.zst", "from a pipe", piped.compress(data) + piped.flush(), FIFTY)
-    yield broken("zst/truncated.jsonl.zst", "cut", whole[: len(whole) * 2 // 3], "zstd stream is cut short")
-    yield broken("zst/corrupt_checksum.jsonl.zst", "a flipped bit", bytes(damaged), "not a sound zstd stream")
-    yield broken("zst/not_zst.jsonl.zst", "text named .zst", data, "not a sound zstd stream")
-    raw = b'{"text":"Abc"}\n'  # a frame of one raw block, where a flipped bit made A of a
-    frame = b"\x28\xb5\x2f\xfd\x20" + bytes([len(raw)]) + (1 | len(raw) << 3).to_bytes(3, "little") + raw
-    yield accepted("zst/corrupt_silent.jsonl.zst", "no checksum: only the source's digest can tell", frame, ["Abc"])
-
-
-def parquet(columns: Mapping[str, object], **settings: object) -> bytes:
-    sink = io.BytesIO()
-    pq.write_table(pa.table(columns), sink, **settings)
-    return sink.getvalue()
-
-
-def columns_of_tables() -> Iterator[HostileInput]:
-    x, texts = "parquet/", pa.array(["ok", None, ""], pa.string())
-    null_text = parquet({"text": texts})
-    yield faulty(x + "null_text.parquet", "null, empty", null_text, "row 2: null text", ["ok", ""])
-    yield faulty(x + "all_null.parquet", "null column", parquet({"text": pa.nulls(1)}), "row 1: null text", [])
-    yield broken(
-        x + "no_text.parquet",
-        "no text",
-        parquet({"id": ["a"], "content": ["x"]}),
-        "no column 'text', only 'id', 'content'",
-    )
-    yield broken(x + "int_text.parquet", "int text", parquet({"text": [1]}), "column 'text' is int64, not string")
-    yield broken(x + "list_text.parquet", "list text", parquet({"text": [["x", "y"]]}), "column 'text' is list<")
-    yield broken(x + "nested.parquet", "struct", parquet({"doc": [{"text": "nested"}]}), "no column 'text', only 'doc'")
-    binary = parquet({"text": pa.array([b"ok", b"\xff\xfe"], pa.binary())})
-    yield undecodable(
-        x + "binary_text.parquet", "binary", binary, "row 2: invalid UTF-8", ["ok"], ["ok", "\ufffd\ufffd"]
-    )
-    dictionary = pa.array(["x", "x"], pa.large_string()).dictionary_encode()
-    yield accepted(x + "dictionary.parquet", "dictionary of large_string", parquet({"text": dictionary}), ["x", "x"])
-    yield accepted(x + "empty.parquet", "no rows", parquet({"text": pa.array([], pa.string())}), [])
-    many = ["t" * number for number in range(30)]
-    yield accepted(x + "many_row_groups.parquet", "groups of 3", parquet({"text": many}, row_group_size=3), many)
-    yield broken(x + "truncated.parquet", "cut", null_text[:-20], "is damaged or of another format")
-    yield broken(x + "not_parquet.parquet", "fake", b"PAR1 not really", "is damaged or of another format")
-    no_id = parquet({"id": pa.array(["a", None]), "text": ["x", "y"]})
-    yield faulty(x + "null_id.parquet", "null id", no_id, "row 2: no id", ["x"], id_field="id")
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, pa.schema([("text", pa.string())])) as writer:
-        writer.write_batch(pa.record_batch({"text": ["ok"]}))
-    stream = sink.getvalue()
-    yield accepted("arrow/stream.arrow", "a stream", stream, ["ok"])
-    yield broken("arrow/cut_between_messages.arrow", "no end of stream", stream[:-8], "nor a stream with its end")
-    yield broken("arrow/not_arrow.feather", "fake", b"FEA1 not really", "is not an Arrow file")
-
-
-def sizes() -> Iterator[HostileInput]:
-    """Small stand-ins for inputs of many megabytes; the limit is set far below them."""
-    million = "the 训练 слово كلمة " * 50_000
-    limit = {"max_document_bytes": 10_000}
-    large = "document larger than max_document_bytes"
-    yield accepted("big/oneline.txt", "one line of 1.5 MB", million, [million])
-    yield accepted("big/oneline_lines.txt", "one line of 1.5 MB", million, [million], txt_document="line")
-    yield accepted("big/onedoc.jsonl", "one large document", documents("a", million, "z"), ["a", million, "z"])
-    yield accepted("big/manydocs.jsonl", "50,000 documents", documents(*["x"] * 50_000), ["x"] * 50_000)
-    bomb = gzip.compress(documents("a", "0" * 20_000_000, "z").encode(), mtime=0)
-    yield faulty("big/bomb.jsonl.gz", "20 MB in 20 kB", bomb, f"line 2: {large}", ["a", "z"], **limit)
-    spaces = zstandard.ZstdCompressor().compress(b" " * 20_000_000)
-    yield faulty("big/bomb.txt.zst", "20 MB in 2 kB", spaces, f"line 1: {large}", [], **limit)
-    quoted = b'text\na\n"' + b"0\n" * 1_000_000
-    yield broken(
-        "big/quote.csv", "a record of 2 MB", quoted, "line 3: a record is larger than max_document_bytes", **limit
-    )
-    cells = b"text\na\n" + b"0" * 2_000_000 + b"\nz\n"
-    yield faulty("big/cell.tsv", "a cell of 2 MB", cells, f"line 3: {large}", ["a", "z"], **limit)
-    table = parquet({"text": ["a", "0" * 20_000, "z"]})
-    yield faulty("big/cell.parquet", "a cell of 20 kB", table, f"row 2: {large}", ["a", "z"], **limit)
-
-
 def texts() -> Iterator[HostileInput]:
     for family, members in FAMILIES.items():
         found = list(members.values())
@@ -398,40 +246,10 @@ def hostile_inputs() -> list[HostileInput]:
 
 
 def write_inputs(folder: Path) -> list[HostileInput]:
-    """Write every file below `folder`, with a manifest of the results, and return the entries."""
+    """Write every file below `folder`, and return the entries."""
     entries = hostile_inputs()
     for entry in entries:
         path = folder / entry.file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(entry.data)
     return entries
-
-
-def write_tree(folder: Path) -> list[str]:
-    """Hostile file names, links and loops; returns the names that a walk of `folder` must give, by their bytes.
-
-    `dangling.txt`, a link to nothing, is one more and an error: tests that walk the rest remove it.
-    """
-    long_name = "x" * 240 + ".txt"
-    deep = "deep/" + "/".join(f"d{level:02d}" for level in range(40)) + "/leaf.txt"
-    found = [
-        "name with  spaces .txt",
-        "ünïcødé-文件-😀.txt",
-        "nfd-e\u0301.txt",
-        "nfd-\u00e9.txt",
-        "new\nline.txt",
-        "-rf.txt",
-    ]
-    found += ["glob[1]*?.txt", "quote'\"$(x).txt", "UPPER.TXT", long_name, deep, "loop/a/in.txt", "link_to_file.txt"]
-    passed_over = [".hidden.txt", "noext", ".hidden/in.txt", "target", "dir.jsonl/readme.md"]
-    for name in [*found[:-1], *passed_over]:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("text\n")
-    (folder / "back\\slash.txt").write_text("text\n")
-    Path(os.fsdecode(os.fsencode(folder) + b"/bad-\xff-name.txt")).write_text("text\n")
-    os.mkfifo(folder / "fifo.txt")
-    links = {"loop/a/up": "..", "self": "self", "dangling.txt": "nowhere", "link_to_file.txt": "target"}
-    links |= {"devnull.txt": "/dev/null", "link_to_in.txt": "loop/a/in.txt", "also_loop": "loop"}
-    for name, target in links.items():
-        (folder / name).symlink_to(target)
-    return sorted([*found, "back\\\\slash.txt", "bad-\\xff-name.txt"], key=str.encode)

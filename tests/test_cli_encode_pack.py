@@ -214,7 +214,6 @@ def test_nothing_is_overwritten_and_a_failure_leaves_nothing(folder: Path, tmp_p
 
 def test_wrong_arguments_are_one_sentence(folder: Path, tmp_path: Path) -> None:
     encoding = ("encode", "--output", "x")
-    assert "nope does not exist" in refused(folder, *encoding, "--tokenizer", "nope", "data/docs")
     assert "is no tokenizer" in refused(folder, *encoding, "--tokenizer", "configs/project.yaml", "data/docs")
     assert "data/nope: gives no file" in refused(folder, *encoding, "--tokenizer", "tok", "data/nope")
     (tmp_path / "empty.jsonl").touch()

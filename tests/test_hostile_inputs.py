@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile_inputs import HostileInput, Result, hostile_inputs, write_inputs
+from tests.hostile_entry import HostileInput, Result
+from tests.hostile_inputs import hostile_inputs, write_inputs
 from tokpack_core.config import ReadConfig
 from tokpack_core.corpus import compression, lines
 from tokpack_core.corpus.documents import read_documents

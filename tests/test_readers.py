@@ -1,4 +1,4 @@
-"""Readers give back what was written, in every format and block size; what is cut is an error; files are found."""
+"""Readers give back what was written, in every format and block size; what is cut is an error."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import csv
 import gzip
 import io
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,14 +17,11 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.hostile_inputs import write_tree
 from tests.hostile_texts import FAMILIES
-from tests.ordinary_user import as_ordinary_user
 from tokpack_core.config import ReadConfig
 from tokpack_core.corpus import compression, lines
 from tokpack_core.corpus.batch import SCHEMA, spans_by_bytes
 from tokpack_core.corpus.documents import read_documents
-from tokpack_core.corpus.files import find_files
 from tokpack_core.corpus.jsonl import read_jsonl
 from tokpack_core.corpus.problems import Problems
 from tokpack_core.errors import InputError
@@ -262,71 +258,3 @@ def test_problems_are_counted_merged_and_written(tmp_path: Path) -> None:
             {"file": "b.jsonl", "row": 1, "reason": "undecodable bytes replaced by U+FFFD"},
         ],
     }
-
-
-def names(patterns: Sequence[str], base: Path) -> list[str]:
-    return [file.name for file in find_files(patterns, base)]
-
-
-def test_hostile_tree(tmp_path: Path) -> None:
-    expected = write_tree(tmp_path / "tree")
-    with pytest.raises(InputError, match=r"dangling\.txt: cannot be read"):
-        find_files(["tree"], tmp_path)
-    (tmp_path / "tree/dangling.txt").unlink()
-    assert names(["."], tmp_path / "tree") == expected
-    assert names(["**"], tmp_path / "tree") == expected
-    assert names(["tree/**/*.[tT][xX][tT]", "tree"], tmp_path) == sorted(f"tree/{name}" for name in expected)
-    for file in find_files(["tree"], tmp_path):
-        file.name.encode()
-        assert read(file.path)["text"].to_pylist() == ["text\n"]
-        status = os.stat(file.path)
-        assert (file.size, file.mtime_ns, file.inode) == (status.st_size, status.st_mtime_ns, status.st_ino)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "error"),
-    [
-        ("noext", "its extension is none of"),
-        ("fifo.txt", "is not a regular file"),
-        ("devnull.txt", "is not a regular file"),
-        ("dangling.txt", r"dangling\.txt: cannot be read"),
-        ("self", "its extension is none of"),
-        ("dir.jsonl", "gives no file to read"),
-        ("*.nothing", r"\*\.nothing: gives no file to read"),
-        ("absent.txt", "gives no file to read"),
-    ],
-)
-def test_bad_patterns_are_named(tmp_path: Path, pattern: str, error: str) -> None:
-    write_tree(tmp_path)
-    with pytest.raises(InputError, match=error):
-        find_files([pattern], tmp_path)
-
-
-def test_globs_literals_and_links(tmp_path: Path) -> None:
-    for name in ("a/1.txt", "a/.hidden/2.txt", "a/b/3.JSONL", "c/[1].txt", "c/1.txt", "c/notes.md"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    (tmp_path / "0").symlink_to("c")
-    assert names(["c/[1].txt"], tmp_path) == ["c/[1].txt"]
-    assert names(["c/[1]*"], tmp_path) == ["c/1.txt"]
-    assert names(["*/*.txt"], tmp_path) == ["a/1.txt", "c/1.txt", "c/[1].txt"]
-    assert names(["a/**"], tmp_path) == ["a/1.txt", "a/b/3.JSONL"]
-    assert names(["a/.hidden/*.txt"], tmp_path) == ["a/.hidden/2.txt"]
-    assert names(["0"], tmp_path) == ["0/1.txt", "0/[1].txt"]
-    assert names(["0", "c"], tmp_path) == ["c/1.txt", "c/[1].txt"]
-    assert names(["../c/1.txt"], tmp_path / "a") == [str(tmp_path / "c/1.txt")]
-    assert names([str(tmp_path / "c" / "?.txt")], tmp_path) == ["c/1.txt"]
-
-
-def test_unreadable_files_are_named(tmp_path: Path) -> None:
-    (tmp_path / "closed.txt").touch(mode=0)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
-
-    def refused() -> None:
-        with pytest.raises(InputError, match=r"closed\.txt: cannot be read"):
-            find_files(["."], tmp_path)
-        with pytest.raises(InputError, match=r"closed\.txt: cannot be read"):
-            read(tmp_path / "closed.txt")
-
-    as_ordinary_user(refused)

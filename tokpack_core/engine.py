@@ -58,9 +58,14 @@ class LocalEngine:
 
 def end_with_parent() -> None:
     """Ends a worker process when the one that it works for is killed; waiting for work, it would not notice."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+
+    def work() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=work, name="end-with-parent", daemon=True).start()
 
 
 def default_engine() -> LocalEngine:

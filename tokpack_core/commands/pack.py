@@ -106,24 +106,25 @@ def block_source(inputs: list[TokenInput], block: list[Run]) -> tuple[TokenSourc
 
 
 def with_eod(source: TokenSource, lengths: Int64, eod: int) -> tuple[TokenSource, Int64]:
-    """The same documents in memory, each non-empty one with an EOD at its end."""
-    dtype = source.parts[0].dtype
-    runs = [tokens[slice(*bounds)] for tokens, bounds in zip(source.parts, run_bounds(source, lengths), strict=True)]
-    ids = np.concatenate(runs).astype(np.int32)
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    """The same documents, each non-empty one with an EOD at its end; copied into memory if one lacks it."""
     missing = lengths > 0
-    missing[missing] = ids[offsets[1:][missing] - 1] != eod
-    ended = framed(Encoded(ids, offsets), missing, None, eod)
-    part = np.zeros(lengths.size, np.int32)
-    return TokenSource([ended.ids.astype(dtype)], part, ended.offsets[:-1]), ended.lengths
+    for number, tokens in enumerate(source.parts):
+        filled = np.flatnonzero((source.part == number) & (lengths > 0))
+        missing[filled] = tokens[source.position[filled] + lengths[filled] - 1] != eod
+    if not missing.any():
+        return source, lengths
+    runs = [tokens[slice(*bounds)] for tokens, bounds in zip(source.parts, run_bounds(source, lengths), strict=True)]
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    ended = framed(Encoded(np.concatenate(runs).astype(np.int32), offsets), missing, None, eod)
+    tokens = ended.ids.astype(source.parts[0].dtype)
+    return TokenSource([tokens], np.zeros(lengths.size, np.int32), ended.offsets[:-1]), ended.lengths
 
 
 def run_bounds(source: TokenSource, lengths: Int64) -> Iterator[tuple[int, int]]:
     """First token and end of the documents of each part, which lie back to back in it."""
     for number in range(len(source.parts)):
-        chosen = np.flatnonzero(source.part == number)
-        last = chosen[-1]
-        yield int(source.position[chosen[0]]), int(source.position[last] + lengths[last])
+        first, last = np.flatnonzero(source.part == number)[[0, -1]].tolist()
+        yield int(source.position[first]), int(source.position[last] + lengths[last])
 
 
 def common_tokenizer(inputs: list[TokenInput]) -> dict[str, Any] | None:

@@ -12,6 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 WIDTH_ELSEWHERE = 1_000
+TROUBLES = ("skipped", "replaced_documents", "replaced_characters")
+"""What reading counts and people should see only if there was any."""
 
 
 def print_json(value: Any) -> None:
@@ -31,9 +33,10 @@ def show_run(manifest: dict[str, Any], json: bool) -> None:
         return
     rows = [(entry["path"], f"{entry['size']:,} bytes") for entry in manifest["outputs"]]
     counts = dict(manifest["counts"])
-    troubles = {name: value for name, value in counts.pop("reading", {}).items() if name != "documents" and value}
+    reading = counts.pop("reading", {})
+    troubles = {name: reading[name] for name in TROUBLES if reading.get(name)}
     show_rows(rows + flat(counts) + flat(troubles))
-    for example in troubles.get("examples", []):
+    for example in reading.get("examples", []):
         console().print(Text(f"  {example['file']}, {example['row']}: {example['reason']}", "yellow"))
 
 

@@ -51,11 +51,17 @@ def store_errors(root: Path, what: str) -> Iterator[None]:
 
 
 def store_error(root: Path, what: str, error: OSError) -> StoreError:
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    where = f" at {error.filename}" if names_a_place(root, error.filename) else ""
     # Libraries raise an OSError without a number when fewer bytes were written than asked: the disk is full.
-    reason = error.strerror or str(error)
-    where = f" at {error.filename}" if error.filename and str(error.filename) != str(root) else ""
     remedy = REMEDIES.get(error.errno or errno.ENOSPC, "check the disk, its space and its rights")
     return StoreError(f"{root}: cannot {what}{where} ({reason}); {remedy}, then run again; finished units are kept")
+
+
+def names_a_place(root: Path, filename: object) -> bool:
+    """Whether a file tells the user more than the store does: work in progress has random names."""
+    path = Path(filename) if isinstance(filename, str) else root
+    return path != root and not path.is_relative_to(root / "tmp")
 
 
 def sha256_of(path: Path) -> str:
