@@ -64,7 +64,8 @@ def read_raw(prefix: Path) -> RawIndex:
     assert idx[:9] == b"MMIDIDX\x00\x00"
     version, code, sequences, boundaries = struct.unpack_from("<QBQQ", idx, 9)
     assert version == 1
-    dtype = {4: np.dtype("<i4"), 8: np.dtype("<u2")}[code]
+    dtypes: dict[int, np.dtype] = {4: np.dtype("<i4"), 8: np.dtype("<u2")}
+    dtype = dtypes[code]
     lengths = np.frombuffer(idx, "<i4", sequences, 34)
     pointers = np.frombuffer(idx, "<i8", sequences, 34 + 4 * sequences)
     documents = np.frombuffer(idx, "<i8", boundaries, 34 + 12 * sequences)

@@ -49,7 +49,8 @@ def library_ids(folder: Path, documents: list[str]) -> list[list[int]]:
 
 
 def manifest(path: Path) -> dict[str, Any]:
-    return json.loads(path.with_name(f"{path.name}.manifest.json").read_bytes())
+    content: dict[str, Any] = json.loads(path.with_name(f"{path.name}.manifest.json").read_bytes())
+    return content
 
 
 def sha256(path: Path) -> str:

@@ -223,6 +223,7 @@ def test_verify_takes_an_asset_a_digest_a_prefix_and_a_copy(
     dataset = built["megatron_dataset/base"]
     for name in ("megatron_dataset/base", dataset.entry.object.digest, dataset.folder / "code" / "train_512"):
         assert tokpack(project.folder, "verify", name, "--json").json["checked"]["objects"] == 1
+    assert tokpack(project.folder, "path", "megatron_dataset/base").out == f"{dataset.folder}\n"
     copy = tmp_path / "copy"
     shutil.copytree(dataset.folder, copy)
     assert tokpack(tmp_path, "verify", "copy", "--json").json["sound"]

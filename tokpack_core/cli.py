@@ -249,6 +249,21 @@ def lineage(
         lineage_and_show(target, json)
 
 
+@app.command()
+def path(
+    target: Annotated[str, typer.Argument(show_default=False)],
+    json: AsJson = False,
+) -> None:
+    """Print the folder of an asset's newest version, or of the object that a digest names.
+
+    TARGET: an asset key or a digest.
+    """
+    with show_errors(json):
+        from tokpack_core.commands.store_access import show_folder
+
+        show_folder(target, json)
+
+
 def open_files(
     files: list[str],
     text_field: str,

@@ -9,7 +9,8 @@ with the cells where the pair occurs, ascending. The slice is complete when the 
 newer symbol; later the count only shrinks, and places that no longer hold the pair are passed over. So a pair below
 `threshold` at birth can be left out, and all that is left out can never be the best while the best is not below it.
 
-When a merge spells a token that exists, the token is kept (as Hugging Face does) and its pairs are born anew.
+No two merges spell the same token: between two borders that are never merged over, the symbols are those that the
+merges make of the bytes between them alone, so a string that once became one symbol always does.
 
 `heap_counts`, `heap_pairs`: a 4-ary heap of pairs; an entry whose count is outdated is put back when it comes up.
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tokpack_core.bpe.word_table_kernels import ENTRY_MASK, ONE, new_entry, slot_of, word_key
+from tokpack_core.bpe.word_table_kernels import ONE
 
 FREE = -1
 INTERIOR = -1

@@ -45,3 +45,7 @@ class WordTable:
     def size(self) -> int:
         """Bytes of memory in use."""
         return self.slots.nbytes + self.used * 32 + self.filled
+
+    def clear(self) -> None:
+        """Forgets all words and gives the memory back."""
+        self.__init__()  # type: ignore[misc]

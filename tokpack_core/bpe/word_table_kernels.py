@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tokpack_core.bpe.unaligned_load import load_uint64
+from tokpack_core.bpe.intrinsics import load_uint64
 
 KEY_LOW, KEY_HIGH, VALUE, PLACE = 0, 1, 2, 3
 INLINE_BYTES = 15

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokpack_core.commands.output import MANIFEST_ENDING, new_output
-from tokpack_core.commands.pack_inputs import Run, TokenInput, cut_blocks, open_inputs
+from tokpack_core.commands.pack_inputs import BLOCK_DOCUMENTS, Run, TokenInput, block_tokens, cut_blocks, open_inputs
 from tokpack_core.commands.progress import OnDone, progress
 from tokpack_core.commands.run_manifest import describe_file, write_manifest
 from tokpack_core.config import Strategy
@@ -78,7 +78,7 @@ def pack(prefixes: list[Path], output: Path, packing: Packing, quiet: bool) -> d
 def write_packs(inputs: list[TokenInput], draft: Path, packing: Packing, on_done: OnDone) -> tuple[PackingFigures, int]:
     """The sum of all blocks' figures, and how many EODs were appended."""
     sequence_length, eod, seed = packing.sequence_length, packing.eod, packing.seed
-    blocks = list(cut_blocks(inputs, sequence_length))
+    blocks = list(cut_blocks(inputs, BLOCK_DOCUMENTS, block_tokens(sequence_length)))
     figures = PackingFigures()
     appended = 0
     docs = draft.with_name(f"{draft.name}_docs")

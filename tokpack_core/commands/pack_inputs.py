@@ -114,16 +114,20 @@ def check_manifests(inputs: list[TokenInput], eod: int) -> None:
         raise InputError(f"{one} and {other} were encoded with different tokenizers: encode both with the same one")
 
 
-def cut_blocks(inputs: list[TokenInput], sequence_length: int) -> Iterator[list[Run]]:
-    """The blocks, in order."""
-    limit = max(BLOCK_TOKENS, BLOCK_PACKS * sequence_length)
+def block_tokens(sequence_length: int) -> int:
+    """About how many tokens a block has at most."""
+    return max(BLOCK_TOKENS, BLOCK_PACKS * sequence_length)
+
+
+def cut_blocks(inputs: list[TokenInput], most_documents: int, most_tokens: int) -> Iterator[list[Run]]:
+    """The blocks, in order; a document of more than `most_tokens` shares its block with empty ones at most."""
     block: list[Run] = []
     documents = tokens = 0
     for number, item in enumerate(inputs):
         first = 0
         while first < item.documents:
-            starts = item.starts(first, min(first + BLOCK_DOCUMENTS - documents, item.documents))
-            fitting = int(np.searchsorted(starts - starts[0], limit - tokens, side="right")) - 1
+            starts = item.starts(first, min(first + most_documents - documents, item.documents))
+            fitting = max(int(np.searchsorted(starts - starts[0], most_tokens - tokens, side="right")) - 1, 0)
             if fitting == 0 and not block:
                 fitting = 1
             if fitting:
@@ -131,7 +135,7 @@ def cut_blocks(inputs: list[TokenInput], sequence_length: int) -> Iterator[list[
                 documents += fitting
                 tokens += int(starts[fitting] - starts[0])
                 first += fitting
-            if documents == BLOCK_DOCUMENTS or first < item.documents:
+            if documents == most_documents or first < item.documents:
                 yield block
                 block, documents, tokens = [], 0, 0
     if block:

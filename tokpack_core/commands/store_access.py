@@ -1,14 +1,16 @@
-"""Which store a command means, and which object of it."""
+"""Which store a command means, how its objects hang together, and where one of them is (`tokpack path`)."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+from tokpack_core.commands.results import print_json
 from tokpack_core.errors import InputError
 from tokpack_core.stages import corpus as corpus_stage
 from tokpack_core.stages import normalize as normalize_stage
-from tokpack_core.store.lineage import InventoryStage, LineageGraph, read_graph
+from tokpack_core.store import history, objects
+from tokpack_core.store.lineage import InventoryStage, LineageGraph, find_object, read_graph
 from tokpack_core.store.store import Store, open_store
 
 
@@ -45,3 +47,15 @@ def graph_of(store: Store) -> LineageGraph:
 def inventory_files(folder: Path) -> dict[str, str]:
     """sha256 by name of the source files of a corpus."""
     return {file.name: file.sha256 for file in corpus_stage.read_inventory(folder)}
+
+
+def show_folder(name: str, json: bool) -> None:
+    """Raises InputError when the store has no such object, StoreError when the object is damaged."""
+    store = store_that_knows(name)
+    newest = history.latest(store, name) if name in history.list_assets(store) else None
+    ref = newest.object if newest else find_object(store, graph_of(store), name)
+    folder = objects.require_object(store, ref)
+    if json:
+        print_json({"object": str(ref), "folder": str(folder)})
+    else:
+        print(folder)

@@ -26,6 +26,8 @@ from tokpack_core.store.objects import ObjectRef
 from tokpack_core.store.store import Store
 
 MIN_AGE_SECONDS = 24 * 3600
+LEFTOVER_SECONDS = 24 * 3600
+"""How old work in `tmp/` must be, whatever the age asked of objects: a lease that is being written stands there too."""
 SETTLE_SECONDS = 61.0
 """How long another host may see an old listing of a folder: NFS keeps one for at most 60 s (acdirmax)."""
 
@@ -111,7 +113,7 @@ def plan(
     sizes = {ref: manifest.size for ref, manifest in graph.manifests.items()}
     garbage = tuple(Garbage(ref, sizes.get(ref, 0)) for ref in graph.upstream if ref not in reasons)
     kept = tuple(Kept(ref, sizes[ref], reason) for ref, reason in reasons.items() if ref in sizes)
-    leftovers = tuple(find_leftovers(store, leases, min_age_seconds))
+    leftovers = tuple(find_leftovers(store, leases))
     return CollectionPlan(keep_versions, min_age_seconds, garbage, kept, leftovers)
 
 
@@ -162,10 +164,10 @@ def mark(graph: LineageGraph, found: Iterator[tuple[ObjectRef, str]]) -> dict[Ob
     return reasons
 
 
-def find_leftovers(store: Store, leases: Sequence[LeaseState], min_age_seconds: float) -> Iterator[Leftover]:
+def find_leftovers(store: Store, leases: Sequence[LeaseState]) -> Iterator[Leftover]:
     """Old things in `tmp/` that no running build may have made, and the files of dead leases."""
     begun = min((lease.began for lease in leases if lease.build), default=float("inf"))
-    limit = min(time.time() - min_age_seconds, begun)
+    limit = min(time.time() - LEFTOVER_SECONDS, begun)
     with store_errors(store.root, "read the store"):
         for path in sorted(store.tmp.iterdir()):
             size, changed = measure(path)
@@ -208,7 +210,7 @@ def collect(
             gone, and the store is valid.
     """
     # These first: on a full disk they may give the space that the announcement takes.
-    still = {item.path for item in find_leftovers(store, live_leases(store), planned.min_age_seconds)}
+    still = {item.path for item in find_leftovers(store, live_leases(store))}
     leftovers = [item for item in planned.leftovers if item.path in still and remove_leftover(item.path)]
     removed: list[Garbage] = []
     trash: list[Path] = []

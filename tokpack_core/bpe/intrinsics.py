@@ -1,0 +1,45 @@
+"""Two machine instructions that numba has no function for: an unaligned load and a prefetch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+BYTE, INT32, INT64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+FOR_READING, KEEP_IN_ALL_CACHES, DATA = 0, 3, 1
+
+
+def address(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Where the element of a contiguous one-dimensional array lies."""
+    array = cgutils.create_struct_proxy(signature.args[0])(context, builder, arguments[0])
+    return builder.gep(array.data, [arguments[1]])
+
+
+@intrinsic
+def load_uint64(typing_context: Any, array: Any, place: Any) -> Any:
+    """array[place : place + 8] of a uint8 array as a little-endian number; the caller sees to it that they exist."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place_of_eight = builder.bitcast(address(context, builder, signature, arguments), INT64.as_pointer())
+        return builder.load(place_of_eight, align=1)
+
+    return types.uint64(array, types.int64), generate
+
+
+@intrinsic
+def prefetch(typing_context: Any, array: Any, place: Any) -> Any:
+    """Starts to bring array[place] into the caches; any place is allowed."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), INT32, INT32, INT32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        wanted = builder.bitcast(address(context, builder, signature, arguments), BYTE.as_pointer())
+        hints = [INT32(hint) for hint in (FOR_READING, KEEP_IN_ALL_CACHES, DATA)]
+        builder.call(function, [wanted, *hints])
+        return context.get_dummy_value()
+
+    return types.none(array, types.int64), generate

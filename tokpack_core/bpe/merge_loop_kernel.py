@@ -1,0 +1,217 @@
+"""The loop over merges: see `merge_kernels` for the layout.
+
+One merge: replace the pair wherever it stands, sum up per neighbouring symbol what that takes from old pairs and gives
+to new ones, then look up each different neighbour once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from tokpack_core.bpe.intrinsics import prefetch
+from tokpack_core.bpe.merge_kernels import (
+    COUNT,
+    FIRST_WEIGHT,
+    FREE,
+    INTERIOR,
+    KEY,
+    LENGTH,
+    PLACE,
+    RIGHT,
+    count_pairs,
+    pair_slot,
+    push,
+    replace_top,
+    resized,
+)
+
+BEFORE, AFTER = 0, 1
+AHEAD = 16
+"""Occurrences between the one that is replaced and the one that is brought into the caches."""
+
+
+@njit(cache=True, forceinline=True)
+def note(side, symbol, place, weight, numbers, totals, touched, symbols_noted, places_noted, tally):  # type: ignore[no-untyped-def]
+    """Writes down one occurrence of a neighbour; tally[side] = occurrences, tally[2 + side] = different neighbours."""
+    if numbers[side, symbol] == 0:
+        touched[side, tally[2 + side]] = symbol
+        tally[2 + side] += 1
+    numbers[side, symbol] += 1
+    totals[side, symbol] += weight
+    symbols_noted[side, tally[side]] = symbol
+    places_noted[side, tally[side]] = place
+    tally[side] += 1
+
+
+@njit(cache=True, forceinline=True)
+def forget(numbers, totals, touched, tally):  # type: ignore[no-untyped-def]
+    for side in range(2):
+        for k in range(tally[2 + side]):
+            numbers[side, touched[side, k]] = 0
+            totals[side, touched[side, k]] = 0
+    tally[:] = 0
+
+
+@njit(cache=True, forceinline=True)
+def take(pairs, left, right, weight):  # type: ignore[no-untyped-def]
+    """Lowers the count of a pair, if it is one that is followed."""
+    slot = pair_slot(pairs, np.int64(left) << 32 | np.int64(right))
+    if pairs[slot, KEY] != FREE:
+        pairs[slot, COUNT] -= weight
+
+
+@njit(cache=True, forceinline=True)
+def spell(left, right, token, arena, begins):  # type: ignore[no-untyped-def]
+    """Writes the bytes of a new token after those of all others; returns the arena, which may have grown."""
+    filled = begins[token]
+    needed = filled + begins[left + 1] - begins[left] + begins[right + 1] - begins[right]
+    if needed > arena.size:
+        larger = np.empty(2 * needed, np.uint8)
+        larger[:filled] = arena[:filled]
+        arena = larger
+    for part in (left, right):
+        for at in range(begins[part], begins[part + 1]):
+            arena[filled] = arena[at]
+            filled += 1
+    begins[token + 1] = filled
+    return arena
+
+
+@njit(cache=True, nogil=True)
+def merge_while(  # type: ignore[no-untyped-def]
+    symbols, weights, arena, begins, merges, tokens, threshold, below_length, tie_break
+):
+    """Merges until there are as many tokens as `merges` has rows, or no pair occurs `threshold` times.
+
+    Symbols are one cell each at the start. `tokens` exist; token t is arena[begins[t] : begins[t + 1]], and what made
+    it goes to merges[t]: left, right, count (int64). A pair that is born here makes a token of fewer than
+    `below_length` bytes. Returns (tokens, arena, cells: int32, length of each symbol in cells).
+    """
+    most_tokens = merges.shape[0]
+    pairs, rows, pool = count_pairs(symbols, weights, threshold)
+    heap_counts = np.empty(rows + 1024, np.int64)
+    heap_pairs = np.empty(rows + 1024, np.int64)
+    heaped = 0
+    for row in range(pairs.shape[0]):
+        if pairs[row, KEY] != FREE:
+            push(heap_counts, heap_pairs, heaped, pairs[row, COUNT], pairs[row, KEY], tie_break, arena, begins)
+            heaped += 1
+    filled = pool.size
+    cells = np.ones(most_tokens, np.int32)
+    # By side of the merged pair (before, after) and neighbour: occurrences, their weight, next place in the pool.
+    numbers = np.zeros((2, most_tokens), np.int32)
+    totals = np.zeros((2, most_tokens), np.int64)
+    targets = np.empty((2, most_tokens), np.int64)
+    touched = np.empty((2, most_tokens), np.int32)
+    symbols_noted = np.empty((2, 1024), np.int32)
+    places_noted = np.empty((2, 1024), np.int32)
+    tally = np.zeros(4, np.int64)
+    while tokens < most_tokens and heaped > 0:
+        key = heap_pairs[0]
+        slot = pair_slot(pairs, key)
+        count = pairs[slot, COUNT]
+        outdated = count != heap_counts[0]
+        if outdated and count >= threshold:
+            replace_top(heap_counts, heap_pairs, heaped, count, key, tie_break, arena, begins)
+        else:
+            heaped -= 1
+            last_count, last_pair = heap_counts[heaped], heap_pairs[heaped]
+            replace_top(heap_counts, heap_pairs, heaped, last_count, last_pair, tie_break, arena, begins)
+        if outdated:
+            continue
+        left, right = key >> 32, key & RIGHT
+        token = np.int64(tokens)
+        arena = spell(left, right, token, arena, begins)
+        cells[token] = cells[left] + cells[right]
+        tokens += 1
+        merges[token, 0], merges[token, 1], merges[token, 2] = left, right, count
+        pairs[slot, COUNT] = 0
+        place, number = pairs[slot, PLACE], pairs[slot, LENGTH]
+        if number > symbols_noted.shape[1]:
+            symbols_noted = np.empty((2, number), np.int32)
+            places_noted = np.empty((2, number), np.int32)
+        # Replace.
+        left_cells, right_cells = cells[left], cells[right]
+        joined = np.int64(0)
+        after_last = -1
+        border = -1
+        for k in range(place, place + number):
+            prefetch(symbols, pool[min(k + AHEAD, place + number - 1)])
+            at = pool[k]
+            middle = at + left_cells
+            if symbols[at] != left or symbols[middle] != right:
+                continue
+            following = middle + right_cells
+            if border < following:
+                border = following
+                while symbols[border] >= INTERIOR:
+                    border += 1
+            weight = weights[FIRST_WEIGHT - symbols[border]]
+            before = symbols[at - 1]
+            if before >= 0:
+                if at == after_last:
+                    joined += weight
+                    totals[AFTER, left] -= weight
+                note(BEFORE, before, at - cells[before], weight, numbers, totals, touched, symbols_noted, places_noted, tally)
+            after = symbols[following]
+            if after >= 0:
+                note(AFTER, after, at, weight, numbers, totals, touched, symbols_noted, places_noted, tally)
+            symbols[middle - 1] = INTERIOR
+            symbols[middle] = INTERIOR
+            symbols[at] = token
+            symbols[following - 1] = token
+            after_last = following
+        for k in range(tally[2 + BEFORE]):
+            before = touched[BEFORE, k]
+            if before != token:
+                take(pairs, before, left, totals[BEFORE, before])
+        if joined:
+            take(pairs, right, left, joined)
+        for k in range(tally[2 + AFTER]):
+            after = touched[AFTER, k]
+            if totals[AFTER, after]:
+                take(pairs, right, after, totals[AFTER, after])
+        # Give birth to pairs.
+        born = tally[2] + tally[3]
+        while 2 * (rows + born) > pairs.shape[0]:
+            pairs, rows = resized(pairs, 2 * pairs.shape[0], threshold)
+        if heaped + born > heap_counts.size:
+            room = max(heaped + born, heap_counts.size * 3 // 2)
+            larger_counts, larger_pairs = np.empty(room, np.int64), np.empty(room, np.int64)
+            larger_counts[:heaped], larger_pairs[:heaped] = heap_counts[:heaped], heap_pairs[:heaped]
+            heap_counts, heap_pairs = larger_counts, larger_pairs
+        if filled + tally[BEFORE] + tally[AFTER] > pool.size:
+            larger_pool = np.empty(max(filled + tally[BEFORE] + tally[AFTER], pool.size * 3 // 2), np.int32)
+            larger_pool[:filled] = pool[:filled]
+            pool = larger_pool
+        token_length = begins[token + 1] - begins[token]
+        for side in range(2):
+            for k in range(tally[2 + side]):
+                neighbour = touched[side, k]
+                count = totals[side, neighbour]
+                longer = begins[neighbour + 1] - begins[neighbour] + token_length
+                targets[side, neighbour] = -1
+                if count < threshold or longer >= below_length or (side == AFTER and neighbour == token):
+                    continue
+                if side == BEFORE:
+                    key = np.int64(neighbour) << 32 | token
+                else:
+                    key = token << 32 | np.int64(neighbour)
+                slot = pair_slot(pairs, key)
+                rows += pairs[slot, KEY] == FREE
+                pairs[slot, KEY], pairs[slot, COUNT] = key, count
+                pairs[slot, PLACE], pairs[slot, LENGTH] = filled, numbers[side, neighbour]
+                targets[side, neighbour] = filled
+                filled += numbers[side, neighbour]
+                push(heap_counts, heap_pairs, heaped, count, key, tie_break, arena, begins)
+                heaped += 1
+        for side in range(2):
+            for k in range(tally[side]):
+                neighbour = symbols_noted[side, k]
+                target = targets[side, neighbour]
+                if target >= 0:
+                    pool[target] = places_noted[side, k]
+                    targets[side, neighbour] = target + 1
+        forget(numbers, totals, touched, tally)
+    return tokens, arena, cells

@@ -1,0 +1,47 @@
+"""Splits documents into pretokens: by an automaton where there is one for the regex, else by the `regex` module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tokpack_core.bpe.automaton import Automaton, compile_splits
+from tokpack_core.bpe.pretokenization_kernels import documents_ends
+from tokpack_core.bpe.unicode_categories import UnicodeVersion
+from tokpack_core.corpus.text_buffers import text_buffers
+
+CHUNK_PRETOKENS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive pretokens: the first begins at `begin` of `data`, each ends at its entry of `ends`."""
+
+    data: npt.NDArray[np.uint8]
+    begin: int
+    ends: npt.NDArray[np.int64]
+
+
+def pretoken_chunks(texts: pa.Array, splits: tuple[str, ...], version: UnicodeVersion = "16.0") -> Iterator[Chunk]:
+    """The pretokens of all documents in order, which share one buffer of ends: use a chunk before the next."""
+    data, offsets = text_buffers(texts)
+    yield from automaton_chunks(data, offsets, compile_splits(splits, version))
+
+
+def automaton_chunks(
+    data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], automaton: Automaton
+) -> Iterator[Chunk]:
+    ends = np.empty(CHUNK_PRETOKENS, np.int64)
+    borders = np.empty(offsets.size, np.int64)
+    document = begin = 0
+    while document < offsets.size - 1:
+        first = begin
+        count, document, begin = documents_ends(
+            data, offsets, document, begin,
+            automaton.classes, automaton.transitions, automaton.width, automaton.start, ends, borders,
+        )
+        yield Chunk(data, first, ends[:count])
