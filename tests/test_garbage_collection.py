@@ -81,6 +81,26 @@ def test_what_versions_reach_is_kept_by_object_and_by_file_digest(store: Store) 
     assert make(store, "lost", str(base)) == lost
 
 
+def test_equal_content_made_twice_keeps_the_inputs_of_one_action(store: Store) -> None:
+    def build(folder: Path) -> dict[str, int]:
+        (folder / "empty plan").write_bytes(b"")
+        return {}
+
+    inputs = [make(store, f"shard {n}") for n in range(3)]
+    plans = {run_unit(store, Unit(Action("plan", 1, {}, {"shard": str(ref)}), build)) for ref in inputs}
+    (empty,) = plans
+    top = make(store, "top", str(empty), str(inputs[1]))
+    age(store)
+    history.append(store, "asset/x", "unknown", top, None)
+    planned = plan(store, 1)
+    assert garbage(planned) == {inputs[0], inputs[2]}
+    assert collect(store, planned).records == 4
+    assert {ref for _, ref in actions.list_actions(store)} == {top, empty, inputs[1]}
+    alone = Action("plan", 1, {}, {"shard": str(inputs[1])})
+    history.append(store, "asset/y", alone.key, empty, None)
+    assert garbage(plan(store, 1)) == set()
+
+
 def test_young_objects_are_spared_with_what_they_were_made_from(store: Store) -> None:
     old, lost = make(store, "old"), make(store, "lost")
     age(store)

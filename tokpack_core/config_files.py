@@ -153,7 +153,8 @@ def explain(fault: Any, model: type[BaseModel], path: tuple[Any, ...]) -> str:
         return f"unknown key{nearest(str(path[-1]), known_keys(model, path[:-1]))}"
     if fault["type"] == "missing":
         return "this key is required"
-    message = fault["msg"].removeprefix("Value error, ").replace("valid tuple", "list").replace("valid dictionary", "map")
+    message = fault["msg"].removeprefix("Value error, ")
+    message = message.replace("valid tuple", "list").replace("valid dictionary", "map")
     if fault["type"] in ("value_error", "missing") or isinstance(fault["input"], dict | list):
         return message
     suggestion = nearest(str(fault["input"]), re.findall(r"'([^']*)'", message), sentence=True)

@@ -1,4 +1,4 @@
-"""What can go wrong for a reason the user can mend: one sentence that names the file, line or document and the remedy."""
+"""What can go wrong for a reason the user can mend: one sentence with the file, line or document and the remedy."""
 
 
 class TokpackError(Exception):

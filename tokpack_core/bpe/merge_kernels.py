@@ -32,7 +32,7 @@ FACTOR = np.uint64(0x9E3779B97F4A7C15)
 SHIFT = np.uint64(29)
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def pair_slot(pairs, key):  # type: ignore[no-untyped-def]
     """The row of a pair, or the free one where it belongs."""
     mask = np.uint64(pairs.shape[0] - 1)
@@ -55,7 +55,7 @@ def resized(pairs, rows, least):  # type: ignore[no-untyped-def]
     return table, kept
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def compare_tokens(one, other, arena, begins):  # type: ignore[no-untyped-def]
     """Negative, 0 or positive as the bytes of one token stand before, at or after the other's."""
     shorter = min(begins[one + 1] - begins[one], begins[other + 1] - begins[other])
@@ -66,7 +66,7 @@ def compare_tokens(one, other, arena, begins):  # type: ignore[no-untyped-def]
     return (begins[one + 1] - begins[one]) - (begins[other + 1] - begins[other])
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def precedes(count, key, other_count, other_key, tie_break, arena, begins):  # type: ignore[no-untyped-def]
     """Whether the first of two pairs is merged before the second."""
     if count != other_count:

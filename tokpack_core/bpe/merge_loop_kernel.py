@@ -31,7 +31,7 @@ AHEAD = 16
 """Occurrences between the one that is replaced and the one that is brought into the caches."""
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def note(side, symbol, place, weight, numbers, totals, touched, symbols_noted, places_noted, tally):  # type: ignore[no-untyped-def]
     """Writes down one occurrence of a neighbour; tally[side] = occurrences, tally[2 + side] = different neighbours."""
     if numbers[side, symbol] == 0:
@@ -44,7 +44,7 @@ def note(side, symbol, place, weight, numbers, totals, touched, symbols_noted, p
     tally[side] += 1
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def forget(numbers, totals, touched, tally):  # type: ignore[no-untyped-def]
     for side in range(2):
         for k in range(tally[2 + side]):
@@ -53,7 +53,7 @@ def forget(numbers, totals, touched, tally):  # type: ignore[no-untyped-def]
     tally[:] = 0
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def take(pairs, left, right, weight):  # type: ignore[no-untyped-def]
     """Lowers the count of a pair, if it is one that is followed."""
     slot = pair_slot(pairs, np.int64(left) << 32 | np.int64(right))
@@ -61,7 +61,7 @@ def take(pairs, left, right, weight):  # type: ignore[no-untyped-def]
         pairs[slot, COUNT] -= weight
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True)
 def spell(left, right, token, arena, begins):  # type: ignore[no-untyped-def]
     """Writes the bytes of a new token after those of all others; returns the arena, which may have grown."""
     filled = begins[token]

@@ -30,14 +30,14 @@ EIGHT = np.uint64(8)
 ONE = np.uint64(1)
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def mixed(low, high):  # type: ignore[no-untyped-def]
     folded = (low * FIRST_FACTOR) ^ (high * SECOND_FACTOR)
     folded = (folded ^ (folded >> HALF)) * FIRST_FACTOR
     return folded ^ (folded >> HALF)
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def word_key(data, first, length):  # type: ignore[no-untyped-def]
     """The two halves of the key of data[first : first + length]; length > 0."""
     if length <= INLINE_BYTES:
@@ -64,7 +64,7 @@ def word_key(data, first, length):  # type: ignore[no-untyped-def]
     return mixed(low, load_uint64(data, first + length - 8)), LONG | np.uint64(length)
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def same_bytes(data, first, arena, place, length):  # type: ignore[no-untyped-def]
     """Whether `length` (at least 8) bytes are equal."""
     at = 0
@@ -75,7 +75,7 @@ def same_bytes(data, first, arena, place, length):  # type: ignore[no-untyped-de
     return load_uint64(data, first + length - 8) == load_uint64(arena, place + length - 8)
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def slot_of(data, first, length, low, high, slots, entries, arena):  # type: ignore[no-untyped-def]
     """The slot that holds a word, or the free one where it belongs."""
     hashed = mixed(low, high)
@@ -96,7 +96,7 @@ def slot_of(data, first, length, low, high, slots, entries, arena):  # type: ign
         slot = (slot + ONE) & mask
 
 
-@njit(cache=True, forceinline=True)
+@njit(cache=True, forceinline=True, _nrt=False)
 def new_entry(data, first, length, low, high, slot, slots, entries, arena, used, filled):  # type: ignore[no-untyped-def]
     """Puts a word into a free slot as entry `used`, its bytes to arena[filled:]; its value is 0."""
     slots[slot] = (mixed(low, high) >> HALF << HALF) | np.uint64(used + 1)

@@ -20,14 +20,14 @@ from tokpack_core.errors import StoreError
 from tokpack_core.store import actions, history, objects, pins
 from tokpack_core.store.condemned import collecting
 from tokpack_core.store.files import remove_folder, store_errors
-from tokpack_core.store.lease_states import EXPIRES_SECONDS, LeaseState, live_leases, read_leases
-from tokpack_core.store.lineage import InventoryStage, LineageGraph, read_graph
+from tokpack_core.store.lease_states import LeaseState, live_leases
+from tokpack_core.store.leftovers import Leftover, find_leftovers, remove_leftover
+from tokpack_core.store.lineage import InventoryStage, LineageGraph, named_objects, read_graph
 from tokpack_core.store.objects import ObjectRef
+from tokpack_core.store.reachability import Reachability, Root
 from tokpack_core.store.store import Store
 
 MIN_AGE_SECONDS = 24 * 3600
-LEFTOVER_SECONDS = 24 * 3600
-"""How old work in `tmp/` must be, whatever the age asked of objects: a lease that is being written stands there too."""
 SETTLE_SECONDS = 61.0
 """How long another host may see an old listing of a folder: NFS keeps one for at most 60 s (acdirmax)."""
 
@@ -47,14 +47,6 @@ class Kept:
     ref: ObjectRef
     bytes: int
     reason: str
-
-
-@dataclass(frozen=True)
-class Leftover:
-    """What a process that crashed left in `tmp/` or `leases/`."""
-
-    path: Path
-    bytes: int
 
 
 @dataclass(frozen=True)
@@ -109,7 +101,8 @@ def plan(
     leases = live_leases(store)
     graph = read_graph(store, inventory)
     ages = {ref: published_at(store, ref) for ref in [*graph.manifests, *graph.faults]}
-    reasons = mark(graph, roots(store, graph, leases, ages, keep_versions, time.time() - min_age_seconds))
+    found = roots(store, leases, ages, keep_versions, time.time() - min_age_seconds)
+    reasons = Reachability(graph).mark(found)
     sizes = {ref: manifest.size for ref, manifest in graph.manifests.items()}
     garbage = tuple(Garbage(ref, sizes.get(ref, 0)) for ref in graph.upstream if ref not in reasons)
     kept = tuple(Kept(ref, sizes[ref], reason) for ref, reason in reasons.items() if ref in sizes)
@@ -127,70 +120,27 @@ def published_at(store: Store, ref: ObjectRef) -> float:
 
 def roots(
     store: Store,
-    graph: LineageGraph,
     leases: Sequence[LeaseState],
     ages: dict[ObjectRef, float],
     keep_versions: int,
     young: float,
-) -> Iterator[tuple[ObjectRef, str]]:
-    """Objects kept for their own sake, and why; the first reason of an object is the one that is shown."""
+) -> Iterator[Root]:
+    """Objects kept for their own sake; the first reason of an object is the one that is shown."""
     for asset in history.list_assets(store):
         for entry in history.entries(store, asset)[-keep_versions:]:
-            yield entry.object, f"version {entry.number} of {asset}"
+            yield Root(entry.object, f"version {entry.number} of {asset}", entry.action)
     for pin in pins.list_pins(store):
         for ref in pin.refs:
-            yield ref, f"pin {pin.name}"
+            yield Root(ref, f"pin {pin.name}")
     for lease in leases:
         for ref in lease.refs:
-            yield ref, f"lease: {lease.describe()}"
+            yield Root(ref, f"lease: {lease.describe()}")
         for ref, published in ages.items():
             if lease.build and published >= lease.began:
-                yield ref, f"published during a running {lease.describe()}"
+                yield Root(ref, f"published during a running {lease.describe()}")
     for ref, published in ages.items():
         if published > young:
-            yield ref, "published lately"
-
-
-def mark(graph: LineageGraph, found: Iterator[tuple[ObjectRef, str]]) -> dict[ObjectRef, str]:
-    """Everything that the roots reach, with the reason."""
-    reasons: dict[ObjectRef, str] = {}
-    for root, reason in found:
-        queue = [(root, reason)]
-        while queue:
-            ref, why = queue.pop()
-            if ref not in reasons:
-                reasons[ref] = why
-                queue += [(source, f"made into: {reason}") for source in graph.upstream.get(ref, [])]
-    return reasons
-
-
-def find_leftovers(store: Store, leases: Sequence[LeaseState]) -> Iterator[Leftover]:
-    """Old things in `tmp/` that no running build may have made, and the files of dead leases."""
-    begun = min((lease.began for lease in leases if lease.build), default=float("inf"))
-    limit = min(time.time() - LEFTOVER_SECONDS, begun)
-    with store_errors(store.root, "read the store"):
-        for path in sorted(store.tmp.iterdir()):
-            size, changed = measure(path)
-            if changed < limit:
-                yield Leftover(path, size)
-        known = {lease.name: lease.live for lease in read_leases(store)}
-        for path in sorted(store.leases.iterdir()) if store.leases.is_dir() else ():
-            name, (size, changed) = path.name.partition(".")[0], measure(path)
-            # A claim without a lease may be one of a worker that outlives its build for a moment.
-            if not known.get(name, time.time() - changed < EXPIRES_SECONDS):
-                yield Leftover(path, size)
-
-
-def measure(path: Path) -> tuple[int, float]:
-    """Bytes of a file or folder, and when anything in it was last changed."""
-    size, changed = 0, 0.0
-    found = [path, *(Path(folder, name) for folder, names, files in os.walk(path) for name in (*names, *files))]
-    for each in found:
-        with contextlib.suppress(FileNotFoundError):
-            stat = each.lstat()
-            size += stat.st_size if each.is_file() else 0
-            changed = max(changed, stat.st_mtime)
-    return size, changed
+            yield Root(ref, "published lately")
 
 
 def collect(
@@ -229,7 +179,7 @@ def collect(
                 os.utime(announcement)
                 if objects.folder_of(store, item.ref).exists():
                     trash.append(objects.move_to_trash(store, item.ref))
-                for record in by_object.get(item.ref, []):
+                for record in filter(Path.exists, by_object.get(item.ref, [])):
                     record.unlink(missing_ok=True)
                     records += 1
             removed.append(item)
@@ -243,10 +193,13 @@ def collect(
 
 
 def records_by_object(store: Store) -> dict[ObjectRef, list[Path]]:
+    """The records to remove with each object: those that point at it, and those that name it as an input."""
     found: dict[ObjectRef, list[Path]] = {}
     for path in actions.list_records(store):
         with contextlib.suppress(FileNotFoundError, StoreError):
-            found.setdefault(actions.load_record(path)[1], []).append(path)
+            action, ref = actions.load_record(path)
+            for concerned in {ref, *named_objects(action.inputs, LineageGraph())}:
+                found.setdefault(concerned, []).append(path)
     return found
 
 
@@ -273,15 +226,3 @@ class LeaseWatch:
                     stat = path.stat()
                     found.add((path.name, stat.st_ino, stat.st_size))
         return found
-
-
-def remove_leftover(path: Path) -> bool:
-    """Whether it could be removed; what could not stays for the next collection."""
-    try:
-        if path.is_dir():
-            remove_folder(path)
-        else:
-            path.unlink(missing_ok=True)
-    except OSError:
-        return False
-    return True

@@ -9,7 +9,7 @@ from tokpack_core.tokenizers.encoded import Encoded
 
 
 def framed(encoded: Encoded, chosen: npt.NDArray[np.bool_], bos: int | None, eod: int) -> Encoded:
-    """The same documents, those chosen (bool [documents]) with `eod` at the end and, unless None, `bos` at the start."""
+    """The same documents; those chosen (bool [documents]) end in `eod` and, unless it is None, start with `bos`."""
     added = chosen.astype(np.int64) * (1 if bos is None else 2)
     if bos is None:
         places = encoded.offsets[1:][chosen]
