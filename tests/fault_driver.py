@@ -75,6 +75,7 @@ class Driver:
             self.said.unlink(missing_ok=True)
             code = build_armed(work, plan, at, self.mode, self.error, self.said)
             if code == BEYOND:
+                print(f"{plan.key}: {number - 1} faults, {len(self.failures)} failures so far", file=sys.stderr)
                 return number - 1
             where = f"{plan.key}, operation {at}"
             self.judge(where, code)

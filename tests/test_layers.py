@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-CAPABILITIES = ("corpus", "tokenizers", "bpe", "vocabulary", "packing", "megatron")
+CAPABILITIES = ("corpus", "tokenizers", "bpe", "vocabulary", "packing", "megatron", "training")
 GROUND = ("config", "errors", "verdict")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(GROUND, GROUND),

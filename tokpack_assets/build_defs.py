@@ -6,6 +6,7 @@ from typing import Any
 
 import dagster as dg
 
+from tokpack_assets.automation import automation_sensor, rebuild_condition, schedules
 from tokpack_assets.metadata import asset_metadata
 from tokpack_assets.sources import source_sensor, source_spec
 from tokpack_core.config import Project
@@ -17,6 +18,8 @@ from tokpack_core.stages.unit import OnProgress
 from tokpack_core.store.store import open_store
 from tokpack_core.verdict import Verdict
 
+CORES = "cores"
+"""The pool of steps that use all cores: dagster.yaml lets one of them run at a time, whatever run it belongs to."""
 KINDS = {
     "corpus": {"inventory"},
     "normalized_corpus": {"parquet"},
@@ -35,7 +38,7 @@ def build_defs(
     on_progress: OnProgress | None = None,
     retrain: frozenset[str] = frozenset(),
 ) -> dg.Definitions:
-    """Assets, checks, the source sensor and a job that rebuilds everything.
+    """Assets, checks, sensors, schedules and a job that rebuilds everything.
 
     Args:
         on_progress: called after each unit; by default a line in the run's log.
@@ -45,7 +48,8 @@ def build_defs(
     return dg.Definitions(
         assets=[*(source_spec(project, corpus) for corpus in project.corpora), *assets],
         jobs=[dg.define_asset_job("rebuild_all", selection=dg.AssetSelection.assets(*assets))],
-        sensors=[source_sensor(project)],
+        schedules=schedules(project),
+        sensors=[source_sensor(project), automation_sensor()],
         executor=dg.multiprocess_executor.configured({"start_method": {"forkserver": {}}, "max_concurrent": 1}),
     )
 
@@ -66,6 +70,8 @@ def make_asset(
         group_name=plan.group,
         description=plan.description,
         code_version=plan.code_version,
+        automation_condition=rebuild_condition(plan, project),
+        pool=CORES,
         kinds=KINDS[plan.stage],
         check_specs=[
             dg.AssetCheckSpec(name, asset=key, blocking=blocking) for name, blocking in plan.check_names.items()

@@ -12,6 +12,7 @@ nux:
   enabled: false
 concurrency:
   pools:
+    default_limit: 1
     granularity: op
 run_monitoring:
   enabled: true

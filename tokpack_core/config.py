@@ -9,16 +9,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
+from zoneinfo import available_timezones
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from croniter import croniter
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 UnicodeForm = Literal["nfc", "nfkc", "none"]
 Split = Literal["train", "valid", "test"]
 SPLITS: tuple[Split, ...] = ("train", "valid", "test")
 OnError = Literal["error", "skip", "replace"]
 Family = Literal["byte_bpe", "sentencepiece_bpe", "sentencepiece_unigram", "pretrained"]
-Strategy = Literal["naive", "concat", "best_fit"]
+Strategy = Literal["naive", "concat", "best_fit", "first_fit_decreasing", "first_fit"]
+LongDocuments = Literal["chunk", "drop", "error"]
+ShortChunks = Literal["balance", "drop"]
 Role = Literal["eod", "pad", "bos", "unk"]
 
 BYTE_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -138,7 +142,7 @@ class TrainConfig(Model):
     family: Family
     vocab_size: int | None = Field(default=None, ge=1, le=2**31 - 1)
     special_tokens: SpecialTokens = SpecialTokens()
-    pretokenizer: Literal["gpt2", "cl100k", "o200k"] = "cl100k"
+    pretokenizer: Literal["gpt2", "cl100k", "o200k", "qwen2", "llama3", "deepseek_v3"] = "cl100k"
     """byte_bpe: the published regex that splits text before merging."""
     min_frequency: int = Field(default=2, ge=1)
     """byte_bpe: a pair seen fewer times is not merged."""
@@ -186,8 +190,40 @@ class TokenizerConfig(TrainConfig):
 
 
 class PackingConfig(Model):
+    """How documents become packs. Nothing is dropped unless told, and what is dropped is counted."""
+
     strategy: Strategy = "best_fit"
     sequence_length: int = Field(ge=1, le=2**31 - 1)
+    noise: float = Field(default=0.0, ge=0, le=4)
+    """best_fit: documents come by decreasing length times e^(noise x a standard normal number), which mixes lengths."""
+    long_documents: LongDocuments = "chunk"
+    """What happens to a document longer than a pack."""
+    documents_per_pack: int | None = Field(default=None, ge=1)
+    """Most pieces of documents in a pack."""
+    align: int = Field(default=1, ge=1)
+    """Each piece starts at a multiple of this, as context parallelism wants (2 x its size)."""
+    min_chunk: int = Field(default=1, ge=1)
+    """Fewest tokens of the last piece of a document that is cut."""
+    short_chunks: ShortChunks = "balance"
+    """What happens to a shorter last piece: it and the piece before are made about equal, or it is dropped."""
+
+    @model_validator(mode="after")
+    def policies_agree(self) -> PackingConfig:
+        if self.sequence_length % self.align:
+            raise ValueError(f"sequence_length {self.sequence_length} is no multiple of align {self.align}")
+        longest = max(self.sequence_length // (2 * self.align) * self.align, 1)
+        if self.min_chunk > longest:
+            raise ValueError(f"min_chunk is at most half a pack, here {longest}, not {self.min_chunk}")
+        if self.noise and self.strategy != "best_fit":
+            raise ValueError(f"noise is for strategy best_fit only, not for {self.strategy}")
+        if self.strategy == "concat" and (self.documents_per_pack is not None or self.min_chunk > 1):
+            raise ValueError("strategy concat cuts anywhere: it takes neither documents_per_pack nor min_chunk")
+        return self
+
+    def parameters(self) -> dict[str, Any]:
+        """What shapes packs, for keys and manifests: strategy, length, and what differs from the default."""
+        always = {"strategy": self.strategy, "sequence_length": self.sequence_length}
+        return self.model_dump(mode="json", exclude_defaults=True) | always
 
 
 class DatasetChecks(Model):
@@ -204,6 +240,29 @@ class DatasetConfig(Model):
     checks: DatasetChecks = DatasetChecks()
 
 
+class ScheduleConfig(Model):
+    """When everything that changed is built again."""
+
+    cron: str
+    timezone: str = "UTC"
+    assets: tuple[str, ...] = ()
+    """Keys of the assets that are built, with all they stand on; all when empty."""
+
+    @field_validator("cron")
+    @classmethod
+    def cron_is_valid(cls, cron: str) -> str:
+        if not croniter.is_valid(cron):
+            raise ValueError(f"{cron!r} is no cron expression of five fields, like '0 3 * * *'")
+        return cron
+
+    @field_validator("timezone")
+    @classmethod
+    def timezone_exists(cls, timezone: str) -> str:
+        if timezone not in available_timezones():
+            raise ValueError(f"{timezone!r} is no time zone of the IANA database, like Asia/Shanghai")
+        return timezone
+
+
 @dataclass(frozen=True)
 class Project:
     """All that is configured; relative corpus and tokenizer paths start at `base`."""
@@ -212,6 +271,7 @@ class Project:
     corpora: dict[str, CorpusConfig]
     tokenizers: dict[str, TokenizerConfig]
     datasets: dict[str, DatasetConfig]
+    schedules: dict[str, ScheduleConfig]
 
     def encoded_pairs(self) -> list[tuple[str, str]]:
         """The (tokenizer, corpus) pairs that some dataset uses, sorted."""

@@ -17,7 +17,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from tokpack_core.config import CorpusConfig, DatasetConfig, Project, TokenizerConfig
+from tokpack_core.config import CorpusConfig, DatasetConfig, Project, ScheduleConfig, TokenizerConfig
 from tokpack_core.errors import ConfigError
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -25,6 +25,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "corpora": CorpusConfig,
     "tokenizers": TokenizerConfig,
     "datasets": DatasetConfig,
+    "schedules": ScheduleConfig,
 }
 
 

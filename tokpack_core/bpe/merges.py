@@ -9,45 +9,16 @@ again with a lower one if it was too high; that changes nothing but speed and me
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 import numpy as np
 import numpy.typing as npt
 
 from tokpack_core.bpe.merge_kernels import compacted, write_symbols
 from tokpack_core.bpe.merge_loop_kernel import merge_while
+from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, TIE_BREAKS, Merges, MergeSettings
 from tokpack_core.bpe.pretoken_counts import PretokenCounts
 from tokpack_core.errors import InputError
-from tokpack_core.tokenizers.token_bytes import CHARACTER_TO_BYTE
 
-TieBreak = Literal["hugging_face", "lexicographic_greatest", "lexicographic_smallest"]
-TIE_BREAKS: tuple[TieBreak, ...] = ("hugging_face", "lexicographic_greatest", "lexicographic_smallest")
-BYTE_LEVEL_ORDER = bytes(CHARACTER_TO_BYTE[character] for character in sorted(CHARACTER_TO_BYTE))
-"""All bytes in the order of the characters that stand for them in byte-level files."""
 UNLIMITED = 2**62
-
-
-@dataclass(frozen=True)
-class MergeSettings:
-    vocab_size: int
-    """The bytes and the tokens that merges make; special tokens do not count."""
-    min_frequency: int = 1
-    tie_break: TieBreak = "hugging_face"
-    max_token_length: int | None = None
-    """As in Hugging Face: merges of new symbols make tokens of fewer bytes than this."""
-    alphabet: bytes = BYTE_LEVEL_ORDER
-    """Bytes that have an id whether they occur or not; those that occur have one too."""
-
-
-@dataclass(frozen=True)
-class Merges:
-    tokens: list[bytes]
-    """By id: single bytes in byte-level order, then what the merges made."""
-    left: npt.NDArray[np.int32]
-    """[merges]; the last ids are those of the merges, in their order"""
-    right: npt.NDArray[np.int32]
-    count: npt.NDArray[np.int64]
 
 
 def learn_merges(words: PretokenCounts, settings: MergeSettings) -> Merges:

@@ -15,7 +15,7 @@ from tokpack_core.bpe.pretokenization import pretoken_chunks
 from tokpack_core.bpe.unicode_categories import UnicodeVersion
 from tokpack_core.bpe.word_table import WordTable
 from tokpack_core.bpe.word_table_kernels import PLACE, VALUE, add_counts
-from tokpack_core.corpus.text_buffers import read_only
+from tokpack_core.corpus.text_buffers import read_only, text_buffers
 
 NO_COUNTS = np.empty(0, np.int64)
 
@@ -83,3 +83,16 @@ def as_counts(table: WordTable) -> PretokenCounts:
     return PretokenCounts(
         read_only(table.arena[: table.filled]), offsets, table.entries[: table.used, VALUE].astype(np.int64)
     )
+
+
+def without_long(words: PretokenCounts, limit: int | None) -> tuple[PretokenCounts, int]:
+    """The words of up to `limit` bytes, and how many bytes of text the others made up."""
+    lengths = np.diff(words.offsets)
+    if limit is None or not (lengths > limit).any():
+        return words, 0
+    kept = lengths <= limit
+    array = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), kept.size, [None, pa.py_buffer(words.offsets), pa.py_buffer(words.data)]
+    )
+    data, offsets = text_buffers(array.filter(pa.array(kept)))
+    return PretokenCounts(data, offsets, words.counts[kept]), int((lengths * words.counts)[~kept].sum())

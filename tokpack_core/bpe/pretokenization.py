@@ -24,6 +24,10 @@ class Chunk:
     data: npt.NDArray[np.uint8]
     begin: int
     ends: npt.NDArray[np.int64]
+    document: int
+    """The one that the first pretoken belongs to."""
+    borders: npt.NDArray[np.int64]
+    """How many of the pretokens stand before the end of this document and the next ones, as far as those end here."""
 
 
 def pretoken_chunks(texts: pa.Array, splits: tuple[str, ...], version: UnicodeVersion = "16.0") -> Iterator[Chunk]:
@@ -39,9 +43,9 @@ def automaton_chunks(
     borders = np.empty(offsets.size, np.int64)
     document = begin = 0
     while document < offsets.size - 1:
-        first = begin
+        first, first_document = begin, document
         count, document, begin = documents_ends(
             data, offsets, document, begin,
             automaton.classes, automaton.transitions, automaton.width, automaton.start, ends, borders,
         )
-        yield Chunk(data, first, ends[:count])
+        yield Chunk(data, first, ends[:count], first_document, borders[first_document:document])

@@ -4,7 +4,10 @@ On load, truncation, padding and BPE dropout inside the file are switched off, s
 and special tokens in text are read as text (`encode_special_tokens`). Added tokens that the file does not mark as
 special belong to its vocabulary and match as they do in the reference.
 
-Saved: `tokenizer.json` and `tokenizer_config.json`; the folder opens in `transformers.AutoTokenizer`.
+Saved: `tokenizer.json` and `tokenizer_config.json`; the folder opens in `transformers.AutoTokenizer`. A byte-level BPE
+that we trained has `merges.parquet` beside them: every merge in its order and how often its pair occurred.
+
+Byte-level BPE is encoded by our own encoder once there is enough text to pay for it (see `byte_bpe_engine`).
 """
 
 from __future__ import annotations
@@ -17,11 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from tokenizers import AddedToken
 from tokenizers import Tokenizer as Engine
 
 from tokpack_core.config import UnicodeForm
 from tokpack_core.errors import InputError
+from tokpack_core.tokenizers.byte_bpe_engine import FastEngine
 from tokpack_core.tokenizers.encoded import Encoded, from_lists
 from tokpack_core.tokenizers.long_documents import encode_bounded
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
@@ -36,15 +41,20 @@ from tokpack_core.tokenizers.token_bytes import (
 from tokpack_core.tokenizers.unicode_forms import form_applied
 
 FILE_NAME = "tokenizer.json"
+MERGES_FILE_NAME = "merges.parquet"
+MERGES_SCHEMA = pa.schema([("left", pa.int32()), ("right", pa.int32()), ("token", pa.int32()), ("count", pa.int64())])
+"""Ids of the two tokens, of what they merge into, and occurrences of the pair when it was merged."""
 
 
 class HuggingFaceTokenizer:
     """A tokenizer.json as a Tokenizer (see protocol)."""
 
-    def __init__(self, engine: Engine, metadata: Metadata, source: str) -> None:
+    def __init__(self, engine: Engine, metadata: Metadata, source: str, merges: pa.Table | None = None) -> None:
         """`source` names the tokenizer in errors. Special tokens that the vocabulary lacks are appended to it."""
         engine.encode_special_tokens = True
         self._engine = engine
+        self._merges = merges
+        self._fast = FastEngine(engine)
         self._metadata = metadata
         self.family = metadata.family
         self.training: Mapping[str, int] = metadata.training
@@ -60,6 +70,9 @@ class HuggingFaceTokenizer:
         self._byte_decoder = ByteDecoder(self._vocabulary, self.vocab_size) if self._byte_level else None
 
     def encode(self, texts: pa.Array) -> Encoded:
+        return self._fast.encode(texts, self._encode_by_library)
+
+    def _encode_by_library(self, texts: pa.Array) -> Encoded:
         def encode_batch(batch: pa.Array) -> Encoded:
             encodings = self._engine.encode_batch_fast(batch.to_pylist(), add_special_tokens=False)
             return from_lists([encoding.ids for encoding in encodings])
@@ -79,6 +92,8 @@ class HuggingFaceTokenizer:
 
     def save(self, folder: Path) -> None:
         (folder / FILE_NAME).write_text(self._engine.to_str(pretty=True) + "\n", encoding="utf-8")
+        if self._merges is not None:
+            pq.write_table(self._merges, folder / MERGES_FILE_NAME, compression="zstd")
         write_metadata(folder, self._metadata, self.special_tokens, tokenizer_class="PreTrainedTokenizerFast")
 
     def _build_vocabulary(self) -> pa.Table:
@@ -128,7 +143,9 @@ def load_huggingface(path: Path, metadata: Metadata, published: Mapping[str, str
     if not known:
         raise InputError(f"{path} has an empty vocabulary: give the tokenizer.json of a trained tokenizer")
     roles = {role: text for role, text in published.items() if text in known} | dict(metadata.special_tokens)
-    return HuggingFaceTokenizer(engine, replace(metadata, special_tokens=roles), str(path))
+    merges_file = path.with_name(MERGES_FILE_NAME)
+    merges = pq.read_table(merges_file, schema=MERGES_SCHEMA) if merges_file.is_file() else None
+    return HuggingFaceTokenizer(engine, replace(metadata, special_tokens=roles), str(path), merges)
 
 
 def special_id(engine: Engine, role: str, text: str, source: str) -> int:

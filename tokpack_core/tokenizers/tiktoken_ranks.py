@@ -33,6 +33,11 @@ class TiktokenTokenizer:
     """A rank file as a Tokenizer (see protocol)."""
 
     def __init__(self, ranks: dict[bytes, int], metadata: Metadata) -> None:
+        pretokenizer = metadata.settings["pretokenizer"]
+        if pretokenizer not in PRETOKENIZERS:
+            raise InputError(
+                f"a rank file takes one regex, and {pretokenizer} is several: choose {', '.join(PRETOKENIZERS)}"
+            )
         first_free = max(ranks.values()) + 1
         self._ranks = ranks
         self._metadata = metadata
@@ -43,7 +48,7 @@ class TiktokenTokenizer:
         self.vocab_size = first_free + len(self.special_tokens)
         self._engine = tiktoken.Encoding(
             name=metadata.family,
-            pat_str=PRETOKENIZERS[metadata.settings["pretokenizer"]],
+            pat_str=PRETOKENIZERS[pretokenizer],
             mergeable_ranks=ranks,
             special_tokens={},
         )

@@ -24,6 +24,8 @@ CHARACTER_TO_BYTE = {chr(byte): byte for byte in PRINTABLE} | {
     chr(0x100 + rank): byte for rank, byte in enumerate(SHIFTED)
 }
 
+BYTE_TO_CHARACTER = {byte: character for character, byte in CHARACTER_TO_BYTE.items()}
+
 BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 META_SPACE = "\u2581"
 
@@ -34,6 +36,11 @@ def byte_level_bytes(token: str) -> bytes | None:
         return bytes([CHARACTER_TO_BYTE[character] for character in token])
     except KeyError:
         return None
+
+
+def byte_level_name(token: bytes) -> str:
+    """A token written in the byte-level alphabet."""
+    return "".join(map(BYTE_TO_CHARACTER.__getitem__, token))
 
 
 def byte_piece(token: str) -> bytes | None:

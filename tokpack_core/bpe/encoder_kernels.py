@@ -1,0 +1,201 @@
+"""Byte-level BPE encoding of pretokens, each different one once.
+
+`merges`, int64 [power of two, 2]: left << 32 | right (or FREE), rank << 32 | token; `byte_merges`, int64 [65536]: the
+same second column for pairs of single bytes, by first byte << 8 | second. NONE stands for no merge.
+
+A word's value in the table is where its ids begin in `known_ids` (int32) << LENGTH_BITS | how many they are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from tokpack_core.bpe.word_table_kernels import ENTRY_MASK, ONE, VALUE, new_entry, slot_of, word_key
+
+FREE = -1
+NONE = 2**62
+TOKEN = 0xFFFFFFFF
+LENGTH_BITS = np.uint64(20)
+LENGTH_MASK = np.uint64((1 << 20) - 1)
+QUADRATIC = 64
+"""Words up to so many bytes are searched for the best pair again and again; longer ones keep pairs in a heap."""
+FACTOR = np.uint64(0x9E3779B97F4A7C15)
+SHIFT = np.uint64(29)
+
+
+@njit(cache=True, forceinline=True, _nrt=False)
+def merge_of(merges, left, right):  # type: ignore[no-untyped-def]
+    key = np.int64(left) << 32 | np.int64(right)
+    mask = np.uint64(merges.shape[0] - 1)
+    hashed = (np.uint64(key) ^ (np.uint64(key) >> SHIFT)) * FACTOR
+    slot = (hashed ^ (hashed >> SHIFT)) & mask
+    while merges[slot, 0] != FREE:
+        if merges[slot, 0] == key:
+            return merges[slot, 1]
+        slot = (slot + ONE) & mask
+    return NONE
+
+
+@njit(cache=True)
+def fill_merges(merges, left, right, ranks, tokens):  # type: ignore[no-untyped-def]
+    """Enters merges into a table of FREE rows; the first of two for the same pair stays."""
+    mask = np.uint64(merges.shape[0] - 1)
+    for k in range(left.size):
+        key = np.int64(left[k]) << 32 | np.int64(right[k])
+        hashed = (np.uint64(key) ^ (np.uint64(key) >> SHIFT)) * FACTOR
+        slot = (hashed ^ (hashed >> SHIFT)) & mask
+        while merges[slot, 0] != FREE and merges[slot, 0] != key:
+            slot = (slot + ONE) & mask
+        if merges[slot, 0] == FREE:
+            merges[slot, 0] = key
+            merges[slot, 1] = np.int64(ranks[k]) << 32 | np.int64(tokens[k])
+
+
+@njit(cache=True, forceinline=True, _nrt=False)
+def encode_short(data, first, length, byte_ids, byte_merges, merges, symbols, best, ids, at):  # type: ignore[no-untyped-def]
+    """Writes the ids of a word of up to QUADRATIC bytes to ids[at:]; returns how many. symbols, best: scratch."""
+    for k in range(length):
+        symbols[k] = byte_ids[data[first + k]]
+    for k in range(length - 1):
+        best[k] = byte_merges[np.int64(data[first + k]) << 8 | np.int64(data[first + k + 1])]
+    while length > 1:
+        place = 0
+        for k in range(1, length - 1):
+            if best[k] < best[place]:
+                place = k
+        if best[place] == NONE:
+            break
+        symbols[place] = best[place] & TOKEN
+        length -= 1
+        for k in range(place + 1, length):
+            symbols[k] = symbols[k + 1]
+            best[k - 1] = best[k]
+        if place + 1 < length:
+            best[place] = merge_of(merges, symbols[place], symbols[place + 1])
+        if place > 0:
+            best[place - 1] = merge_of(merges, symbols[place - 1], symbols[place])
+    for k in range(length):
+        ids[at + k] = symbols[k]
+    return length
+
+
+@njit(cache=True, forceinline=True, _nrt=False)
+def sift_down(heap, size, entry):  # type: ignore[no-untyped-def]
+    """Puts an entry in the place of the first of a binary heap."""
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        if child + 1 < size and heap[child + 1] < heap[child]:
+            child += 1
+        if heap[child] >= entry:
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = entry
+
+
+@njit(cache=True, forceinline=True, _nrt=False)
+def sift_up(heap, size, entry):  # type: ignore[no-untyped-def]
+    """Adds an entry to a heap of `size`."""
+    at = size
+    while at > 0 and heap[(at - 1) >> 1] > entry:
+        heap[at] = heap[(at - 1) >> 1]
+        at = (at - 1) >> 1
+    heap[at] = entry
+
+
+@njit(cache=True, nogil=True)
+def encode_long(data, first, length, byte_ids, byte_merges, merges, ids, at):  # type: ignore[no-untyped-def]
+    """The same for a word of any length: n log n. Heap entries are rank << 32 | place, so ties go to the left."""
+    symbols = np.empty(length, np.int32)
+    after = np.empty(length, np.int32)
+    before = np.empty(length, np.int32)
+    heap = np.empty(3 * length, np.int64)
+    size = 0
+    for k in range(length):
+        symbols[k] = byte_ids[data[first + k]]
+        after[k] = k + 1
+        before[k] = k - 1
+        if k + 1 < length:
+            merge = byte_merges[np.int64(data[first + k]) << 8 | np.int64(data[first + k + 1])]
+            if merge != NONE:
+                sift_up(heap, size, merge >> 32 << 32 | k)
+                size += 1
+    while size > 0:
+        entry = heap[0]
+        size -= 1
+        sift_down(heap, size, heap[size])
+        place = entry & TOKEN
+        if symbols[place] < 0 or after[place] == length:
+            continue
+        merge = merge_of(merges, symbols[place], symbols[after[place]])
+        if merge == NONE or merge >> 32 != entry >> 32:
+            continue
+        gone = after[place]
+        symbols[place] = merge & TOKEN
+        symbols[gone] = -1
+        after[place] = after[gone]
+        if after[place] < length:
+            before[after[place]] = place
+            merge = merge_of(merges, symbols[place], symbols[after[place]])
+            if merge != NONE:
+                sift_up(heap, size, merge >> 32 << 32 | place)
+                size += 1
+        if before[place] >= 0:
+            merge = merge_of(merges, symbols[before[place]], symbols[place])
+            if merge != NONE:
+                sift_up(heap, size, merge >> 32 << 32 | np.int64(before[place]))
+                size += 1
+    place = 0
+    count = 0
+    while place < length:
+        ids[at + count] = symbols[place]
+        count += 1
+        place = after[place]
+    return count
+
+
+@njit(cache=True, nogil=True)
+def encode_pretokens(  # type: ignore[no-untyped-def]
+    data, begin, ends, byte_ids, byte_merges, merges, longest_known, slots, entries, arena, used, filled, known_ids,
+    known, ids, id_ends,
+):
+    """Ids of pretokens that follow each other from `begin`; id_ends[k] = ids written when pretoken k was complete.
+
+    The table remembers words of up to `longest_known` bytes. `ids` and `known_ids` have room for an id a byte. Returns
+    (entries, bytes in the arena, known ids).
+    """
+    symbols = np.empty(QUADRATIC, np.int32)
+    best = np.empty(QUADRATIC, np.int64)
+    first = begin
+    at = 0
+    for k in range(ends.size):
+        length = ends[k] - first
+        if length > longest_known:
+            at += encode_long(data, first, length, byte_ids, byte_merges, merges, ids, at)
+        else:
+            low, high = word_key(data, first, length)
+            slot = slot_of(data, first, length, low, high, slots, entries, arena)
+            if slots[slot] == 0:
+                new_entry(data, first, length, low, high, slot, slots, entries, arena, used, filled)
+                if length <= QUADRATIC:
+                    count = encode_short(
+                        data, first, length, byte_ids, byte_merges, merges, symbols, best, known_ids, known
+                    )
+                else:
+                    count = encode_long(data, first, length, byte_ids, byte_merges, merges, known_ids, known)
+                entries[used, VALUE] = np.uint64(known) << LENGTH_BITS | np.uint64(count)
+                used += 1
+                filled += length
+                known += count
+            value = entries[(slots[slot] & ENTRY_MASK) - ONE, VALUE]
+            place = np.int64(value >> LENGTH_BITS)
+            for number in range(np.int64(value & LENGTH_MASK)):
+                ids[at] = known_ids[place + number]
+                at += 1
+        id_ends[k] = at
+        first = ends[k]
+    return used, filled, known

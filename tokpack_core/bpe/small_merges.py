@@ -1,0 +1,171 @@
+"""The same training in plain Python, for texts so small that compiling or loading kernels would take longer.
+
+As in `merge_kernels`: symbols of all words stand in one list with a gap between words, a symbol's id in its first and
+last cell, and the places of a pair are complete when it is born.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from functools import cache
+from heapq import heapify, heappop, heappush, heapreplace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import regex
+
+from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, Merges, MergeSettings
+from tokpack_core.bpe.unicode_categories import category_lines
+
+BITS = 32
+RIGHT = (1 << BITS) - 1
+GAP, INTERIOR = -1, -2
+COMPLEMENT = bytes(255 - byte for byte in range(256))
+
+
+@cache
+def category_of_16() -> dict[int, int]:
+    """For `str.translate`: what `regex` takes for another category than 16.0 does, as a character of the right one."""
+    alike: dict[str, int] = {"Cn": 0x0378}
+    changed: dict[int, str] = {}
+    for first, last, old, new in category_lines():
+        if old == new:
+            alike.setdefault(old, first)
+        else:
+            changed |= dict.fromkeys(range(first, last + 1), old)
+    return {code: alike[category] for code, category in changed.items()}
+
+
+def count_words(texts: Iterable[str], splits: tuple[str, ...]) -> Counter[bytes]:
+    """Unique pretokens, split as the automata do: with the categories of Unicode 16.0."""
+    words: Counter[str] = Counter()
+    patterns = [regex.compile(pattern) for pattern in splits]
+    for text in texts:
+        known = text if text.isascii() else text.translate(category_of_16())
+        pieces = [(0, len(text))]
+        for pattern in patterns:
+            pieces = [part for first, stop in pieces for part in isolated(pattern, known[first:stop], first)]
+        words.update(text[first:stop] for first, stop in pieces)
+    return Counter({word.encode(): count for word, count in words.items()})
+
+
+def isolated(pattern: Any, text: str, first: int) -> list[tuple[int, int]]:
+    """Where the matches and what lies between them begin and end; `text` stands at `first`."""
+    parts = []
+    done = 0
+    for match in pattern.finditer(text):
+        start, stop = match.span()
+        if start > done:
+            parts.append((first + done, first + start))
+        if stop > start:
+            parts.append((first + start, first + stop))
+        done = stop
+    if done < len(text):
+        parts.append((first + done, first + len(text)))
+    return parts
+
+
+def learn_merges_in_python(words: Mapping[bytes, int], settings: MergeSettings) -> Merges:
+    alphabet = bytes(sorted({*settings.alphabet, *b"".join(words)}, key=BYTE_LEVEL_ORDER.index))
+    return Training(words, alphabet, settings).run()
+
+
+class Training:
+    def __init__(self, words: Mapping[bytes, int], alphabet: bytes, settings: MergeSettings) -> None:
+        self.settings = settings
+        self.least = max(settings.min_frequency, 1)
+        self.tokens = [bytes([byte]) for byte in alphabet]
+        symbol_of = {byte: symbol for symbol, byte in enumerate(alphabet)}
+        self.symbols = [GAP]
+        self.weights = [0]
+        for word, count in words.items():
+            self.symbols += [*map(symbol_of.__getitem__, word), GAP]
+            self.weights += [count] * (len(word) + 1)
+        self.counts: defaultdict[int, int] = defaultdict(int)
+        self.places: defaultdict[int, list[int]] = defaultdict(list)
+        for place, (left, right) in enumerate(pairwise(self.symbols)):
+            if left >= 0 and right >= 0:
+                self.counts[left << BITS | right] += self.weights[place]
+                self.places[left << BITS | right].append(place)
+        self.heap = [self.entry(pair, count) for pair, count in self.counts.items() if count >= self.least]
+        heapify(self.heap)
+
+    def entry(self, pair: int, count: int) -> tuple[int, Any, int]:
+        """Sorts as pairs are merged."""
+        if self.settings.tie_break == "hugging_face":
+            return -count, pair, pair
+        left, right = self.tokens[pair >> BITS], self.tokens[pair & RIGHT]
+        if self.settings.tie_break == "lexicographic_smallest":
+            return -count, (left, right), pair
+        return -count, (inverted(left), inverted(right)), pair
+
+    def run(self) -> Merges:
+        merged: list[tuple[int, int, int]] = []
+        heap, counts = self.heap, self.counts
+        while heap and len(self.tokens) < self.settings.vocab_size:
+            negative, _, pair = heap[0]
+            count = counts[pair]
+            if count != -negative:
+                if count >= self.least:
+                    heapreplace(heap, self.entry(pair, count))
+                else:
+                    heappop(heap)
+                continue
+            heappop(heap)
+            merged.append((pair >> BITS, pair & RIGHT, count))
+            born = self.merge(pair >> BITS, pair & RIGHT)
+            for new, (number, places) in born.items():
+                if number >= self.least:
+                    counts[new] = number
+                    self.places[new] = places
+                    heappush(heap, self.entry(new, number))
+        rows = np.array(merged, np.int64).reshape(-1, 3)
+        return Merges(self.tokens, rows[:, 0].astype(np.int32), rows[:, 1].astype(np.int32), rows[:, 2].copy())
+
+    def merge(self, left: int, right: int) -> dict[int, list[Any]]:
+        """Replaces a pair by a new symbol; returns the pairs of the new symbol: count and places."""
+        symbols, weights, counts, tokens = self.symbols, self.weights, self.counts, self.tokens
+        token = len(tokens)
+        tokens.append(tokens[left] + tokens[right])
+        left_length, right_length = len(tokens[left]), len(tokens[right])
+        born: dict[int, list[Any]] = {}
+        after_last = -1
+        pair = left << BITS | right
+        for place in self.places.pop(pair):
+            middle = place + left_length
+            if symbols[place] != left or symbols[middle] != right:
+                continue
+            following = middle + right_length
+            weight = weights[place]
+            before, after = symbols[place - 1], symbols[following]
+            if before >= 0:
+                if place == after_last:
+                    born[token << BITS | left][0] -= weight
+                else:
+                    counts[before << BITS | left] -= weight
+                new = born.setdefault(before << BITS | token, [0, []])
+                new[0] += weight
+                new[1].append(place - len(tokens[before]))
+            if after >= 0:
+                counts[right << BITS | after] -= weight
+                new = born.setdefault(token << BITS | after, [0, []])
+                new[0] += weight
+                new[1].append(place)
+            symbols[middle - 1] = symbols[middle] = INTERIOR
+            symbols[place] = symbols[following - 1] = token
+            after_last = following
+        counts[pair] = 0
+        longest = self.settings.max_token_length
+        if longest is None:
+            return born
+        return {new: found for new, found in born.items() if self.length(new) < longest}
+
+    def length(self, pair: int) -> int:
+        return len(self.tokens[pair >> BITS]) + len(self.tokens[pair & RIGHT])
+
+
+def inverted(token: bytes) -> str:
+    """A string that sorts the other way round."""
+    return token.translate(COMPLEMENT).decode("latin-1") + "\u0100"

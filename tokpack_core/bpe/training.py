@@ -1,0 +1,90 @@
+"""Trains byte-level BPE from a stream of documents; small streams in plain Python, without the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+
+from tokpack_core.bpe.merge_settings import Merges, MergeSettings
+from tokpack_core.bpe.small_merges import count_words, learn_merges_in_python
+from tokpack_core.corpus.text_buffers import text_buffers
+from tokpack_core.errors import InputError
+
+SMALL = 10**6
+"""Bytes of text up to which plain Python is faster than loading the kernels, let alone compiling them."""
+LONG_PRETOKEN = 1000
+
+
+@dataclass
+class Seen:
+    """What the training text held."""
+
+    documents: int = 0
+    bytes: int = 0
+    bytes_dropped: int = 0
+    """In pretokens that were longer than allowed."""
+
+
+def train_merges(
+    texts: Iterator[pa.Array], splits: tuple[str, ...], settings: MergeSettings, workers: int = 1
+) -> tuple[Merges, Seen]:
+    """`texts`: string arrays without nulls, an entry a document, read once; `splits`: regexes, see `automaton`.
+
+    The merges depend neither on the order of documents nor on `workers`. Raises InputError for text that the regex
+    does not split (the 99.9th percentile of pretokens is longer than LONG_PRETOKEN bytes), unless a limit is set.
+    """
+    seen = Seen()
+    counted = counting(texts, seen)
+    head = []
+    for array in counted:
+        head.append(array)
+        if seen.bytes > SMALL:
+            break
+    else:
+        return train_small(head, splits, settings, seen), seen
+    # Loading the kernels takes longer than small texts need altogether.
+    from tokpack_core.bpe.merges import learn_merges
+    from tokpack_core.bpe.pretoken_counts import count_pretokens, without_long
+
+    words = count_pretokens(chain(head, counted), splits, workers)
+    del head
+    words, seen.bytes_dropped = without_long(words, settings.max_pretoken_bytes)
+    if settings.max_pretoken_bytes is None:
+        refuse_unsplit(np.diff(words.offsets), words.counts)
+    return learn_merges(words, settings), seen
+
+
+def train_small(arrays: list[pa.Array], splits: tuple[str, ...], settings: MergeSettings, seen: Seen) -> Merges:
+    words = count_words((text for array in arrays for text in array.to_pylist()), splits)
+    limit = settings.max_pretoken_bytes
+    if limit is None:
+        if words:
+            refuse_unsplit(np.array([len(word) for word in words]), np.array(list(words.values())))
+        return learn_merges_in_python(words, settings)
+    kept = {word: count for word, count in words.items() if len(word) <= limit}
+    seen.bytes_dropped = sum(len(word) * count for word, count in words.items() if word not in kept)
+    return learn_merges_in_python(kept, settings)
+
+
+def counting(texts: Iterator[pa.Array], seen: Seen) -> Iterator[pa.Array]:
+    for array in texts:
+        seen.documents += len(array)
+        seen.bytes += int(text_buffers(array)[1][-1])
+        yield array
+
+
+def refuse_unsplit(lengths: np.ndarray, counts: np.ndarray) -> None:
+    order = np.argsort(lengths)
+    reached = np.cumsum(counts[order])
+    if not reached.size:
+        return
+    percentile = int(lengths[order][np.searchsorted(reached, 0.999 * reached[-1])])
+    if reached[-1] >= 1000 and percentile > LONG_PRETOKEN:
+        raise InputError(
+            f"the pretokenizer hardly splits the text (one pretoken in a thousand has {percentile} bytes or more): "
+            "choose another `pretokenizer`, or limit the length of pretokens"
+        )
