@@ -84,6 +84,11 @@ def test_names_may_stand_in_several_files(tmp_path: Path) -> None:
         ("    paths: [data/en]", "    paths: data/en", 6, r"corpora\.en_web\.paths: .*list"),
         ("    paths: [data/en]", "   paths: [data/en", 7, r"not valid YAML"),
         ('eod: "<|endoftext|>", ', "", 8, r"tokenizers\.zh_en_32k: `special_tokens` needs `eod`"),
+        ("    paths: [data/en]", '    paths: [""]', 6, r"corpora\.en_web\.paths\.0: .*at least 1 character"),
+        ("    lang: zh", f"    split_seed: {2**63}", 4, r"split_seed: .*less than"),
+        ("sample_bytes: 2GB", f"sample_bytes: {2**63}", 12, r"sample_bytes: .*less than"),
+        ("    sample_bytes: 2GB", f"    seed: {-(2**63) - 1}", 12, r"seed: .*greater than or equal to"),
+        ("  base_4k:", f"  {'b' * 101}:", 15, r"in datasets must match .* at most 100 characters"),
     ],
 )
 def test_each_fault_names_line_and_key(tmp_path: Path, old: str, new: str, line: int, said: str) -> None:
@@ -117,6 +122,23 @@ def test_corpora_of_a_tokenizer_share_one_unicode_form(tmp_path: Path) -> None:
     text = GOOD.replace("    lang: zh", "    normalize: {unicode: nfkc}")
     with pytest.raises(ConfigError, match=r"a\.yaml:11: .*one normalize\.unicode, found en_web: nfc, zh_web: nfkc"):
         load_project(write(tmp_path / "configs", text))
+
+
+FORM = "    normalize: {unicode: %s}\n"
+
+
+@pytest.mark.parametrize(
+    ("trained", "mixed", "agree"),
+    [("nfc", "nfkc", True), ("none", "nfc", True), ("nfkc", "nfc", False), ("nfc", "none", False)],
+)
+def test_a_tokenizer_changes_no_text_of_a_mixture(tmp_path: Path, trained: str, mixed: str, agree: bool) -> None:
+    text = GOOD.replace("zh_web: 3, ", "").replace("    lang: zh\n", FORM % mixed)
+    folder = write(tmp_path / "configs", text.replace("[data/en]\n", "[data/en]\n" + FORM % trained))
+    if agree:
+        load_project(folder)
+    else:
+        with pytest.raises(ConfigError, match=rf"a\.yaml:18: .*form {trained}, .* `zh_web` of normalize.unicode {mixed}"):
+            load_project(folder)
 
 
 def test_no_configuration(tmp_path: Path) -> None:

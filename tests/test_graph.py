@@ -12,7 +12,7 @@ import pytest
 
 from tests.small_project import SmallProject, write_small_project
 from tokpack_core.config import SpecialTokens
-from tokpack_core.errors import GateError, InputError
+from tokpack_core.errors import ConfigError, GateError, InputError
 from tokpack_core.megatron.indexed_reader import IndexedReader
 from tokpack_core.megatron.verify import verify
 from tokpack_core.stages import export, normalize, report, sample, shards
@@ -253,3 +253,23 @@ def test_bos_starts_every_document(project: SmallProject) -> None:
         assert len(firsts) == len(lasts) == 1
         assert firsts != lasts
         assert all(np.count_nonzero(s == s[0]) == 1 and np.count_nonzero(s == s[-1]) == 1 for s in sequences)
+
+
+def test_a_published_token_that_is_both_bos_and_eod_does_not_start_documents(project: SmallProject) -> None:
+    """GPT-2 names one token for all roles; as BOS it would be a second EOD in each document."""
+    trained = project.build("tokenizer_model/bpe_600")["tokenizer_model/bpe_600"].folder
+    published = project.folder / "published"
+    published.mkdir()
+    (published / "tokenizer.json").write_bytes((trained / "tokenizer.json").read_bytes())
+    (published / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|endoftext|>"}), encoding="utf-8")
+    project.edit("family: byte_bpe\n    vocab_size: 600", "family: pretrained\n    path: published\n    bos: true")
+    project.edit('{eod: "<|endoftext|>", pad: "<|pad|>"}', '{bos: "<|endoftext|>"}')
+    with pytest.raises(ConfigError, match="bpe_600.bos: BOS and EOD are one token"):
+        project.build("tokenized_shards/bpe_600/docs")
+
+
+def test_the_store_is_no_source_text(project: SmallProject) -> None:
+    project.work()
+    project.edit("paths: [data/code]", 'paths: ["."]')
+    with pytest.raises(InputError, match=r"corpus code: its paths take in \S+/store/\S+, a file of the store"):
+        project.build("corpus/code")

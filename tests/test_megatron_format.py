@@ -22,7 +22,7 @@ from tokpack_core.megatron.export import PackedWriter, TokenSource, link_or_copy
 from tokpack_core.megatron.indexed_dataset import IndexWriter, dtype_for, read_index, write_index
 from tokpack_core.megatron.indexed_reader import IndexedReader
 from tokpack_core.megatron.shards import ShardWriter
-from tokpack_core.megatron.verify import verify
+from tokpack_core.megatron.verify import examine, verify
 from tokpack_core.packing.permutation import permuted
 from tokpack_core.packing.strategies import pack
 
@@ -250,7 +250,9 @@ def test_dtypes_that_the_vocabulary_cannot_have(tmp_path: Path) -> None:
     assert ["uint16 tokens, but Megatron takes int32" in p for p in verify(narrow, vocab_size=70_000)] == [True]
     assert ["int32 tokens, but Megatron takes uint16" in p for p in verify(wide, vocab_size=32_000)] == [True]
     for vocab_size, noted in [(65_500, True), (65_536, True), (65_537, False)]:
-        assert ["fast cache assumes uint16" in p for p in verify(wide, vocab_size=vocab_size)] == [True] * noted
+        findings = examine(wide, vocab_size=vocab_size)
+        assert ["fast cache assumes uint16" in note for note in findings.notes] == [True] * noted
+        assert findings.faults == []
 
 
 def test_packs_of_another_length_and_an_empty_set(tmp_path: Path) -> None:

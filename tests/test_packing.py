@@ -17,7 +17,7 @@ from tokpack_core.packing.plan import PackingPlan
 from tokpack_core.packing.strategies import pack
 from tokpack_core.packing.truncation import PackingFigures, packing_figures
 
-STRATEGIES: tuple[Strategy, ...] = ("naive", "concat", "best_fit")
+STRATEGIES: tuple[Strategy, ...] = ("naive", "concat", "best_fit", "first_fit_decreasing", "first_fit")
 
 documents = st.lists(st.integers(0, 300), max_size=60)
 
@@ -89,7 +89,7 @@ def check_cover(plan: PackingPlan, lengths: list[int], capacity: int) -> None:
         assert plan.chunk[rows].tolist() == list(range(rows.size))
         assert set(plan.chunks[rows].tolist()) <= {rows.size}
     dtypes = [getattr(plan, name).dtype.name for name in plan.__dataclass_fields__]
-    assert dtypes == ["int64", "int64", "int64", "int32", "int32", "int32"]
+    assert dtypes == ["int64", "int32", "int64", "int32", "int32", "int32"]
 
 
 @settings(max_examples=60, deadline=None)
@@ -174,6 +174,11 @@ def test_best_fit_plan_by_hand() -> None:
         "out_of_context_tokens": 3,
         "foreign_labels": 1,
         "lower_bound_packs": 4,
+        "alignment_padding": 0,
+        "dropped_documents": 0,
+        "dropped_document_tokens": 0,
+        "dropped_chunks": 0,
+        "dropped_chunk_tokens": 0,
         "utilization": 33 / 40,
     }
 

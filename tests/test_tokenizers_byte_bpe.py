@@ -206,7 +206,7 @@ def test_the_folder_opens_in_transformers_with_equal_ids(tmp_path: Path) -> None
 
 def test_saved_files_hold_no_machine_and_no_time(tmp_path: Path) -> None:
     files = saved_files(trained("byte_bpe"), tmp_path / "saved")
-    assert sorted(files) == ["tokenizer.json", "tokenizer_config.json"]
+    assert sorted(files) == ["merges.parquet", "tokenizer.json", "tokenizer_config.json"]
     assert str(tmp_path).encode() not in b"".join(files.values())
     recorded = json.loads(files["tokenizer_config.json"])["tokpack"]
     assert recorded["settings"]["tie_break"] == "hugging_face"

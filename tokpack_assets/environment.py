@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tokpack_core.errors import TokpackError
+
 DAGSTER_YAML = """\
 telemetry:
   enabled: false
@@ -21,18 +23,28 @@ run_monitoring:
 
 
 def configs_folder() -> Path:
-    return Path(os.environ.get("TOKPACK_CONFIGS", "configs")).absolute()
+    return Path(os.environ.get("TOKPACK_CONFIGS") or "configs").absolute()
 
 
 def store_folder() -> Path:
-    return Path(os.environ.get("TOKPACK_STORE", "store")).absolute()
+    return Path(os.environ.get("TOKPACK_STORE") or "store").absolute()
 
 
 def prepare_dagster_home() -> Path:
-    """Sets DAGSTER_HOME, unless it is set, to `dagster_home` beside the store, and writes its dagster.yaml if none."""
-    home = Path(os.environ.setdefault("DAGSTER_HOME", str(store_folder().parent / "dagster_home")))
-    home.mkdir(parents=True, exist_ok=True)
+    """Sets DAGSTER_HOME, unless it is set, to `dagster_home` beside the store, and writes its dagster.yaml if none.
+
+    Raises:
+        TokpackError: the folder or the file cannot be made.
+    """
+    home = Path(os.environ.get("DAGSTER_HOME") or store_folder().parent / "dagster_home").absolute()
+    os.environ["DAGSTER_HOME"] = str(home)
     settings = home / "dagster.yaml"
-    if not settings.exists():
-        settings.write_text(DAGSTER_YAML, encoding="utf-8")
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        if not settings.exists():
+            settings.write_text(DAGSTER_YAML, encoding="utf-8")
+    except OSError as error:
+        raise TokpackError(
+            f"{home}: Dagster cannot keep its history here ({error.strerror}); name another folder in DAGSTER_HOME"
+        ) from error
     return home

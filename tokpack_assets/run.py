@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +17,11 @@ from tokpack_assets.environment import prepare_dagster_home
 from tokpack_assets.sources import report_sources
 from tokpack_core.config import Project
 from tokpack_core.engine import LocalEngine
-from tokpack_core.errors import ConfigError
+from tokpack_core.errors import ConfigError, TokpackError
 from tokpack_core.stages import tokenizer
 from tokpack_core.stages.graph import plan_graph, select
 from tokpack_core.stages.unit import OnProgress
+from tokpack_core.store.store import open_store
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -55,12 +59,14 @@ def run_build(
 
     Raises:
         ConfigError: there is no such asset or tokenizer.
+        TokpackError: the store or Dagster's folder cannot be used.
+        KeyboardInterrupt: the build was interrupted.
     """
     plans = select(plan_graph(project), names)
     again = retrain_keys(project, retrain)
     definitions = build_defs(project, store, engine, on_progress, again)
-    prepare_dagster_home()
-    with dg.DagsterInstance.get() as instance:
+    open_store(store, create=True)
+    with open_instance() as instance:
         report_sources(project, instance)
         result = dg.materialize(
             list(definitions.assets or []),  # type: ignore[arg-type]
@@ -70,7 +76,41 @@ def run_build(
             raise_on_error=False,
         )
     events = list(result.all_events)
+    if any(is_interruption(event) for event in events):
+        raise KeyboardInterrupt
     return BuildOutcome(dict(built_assets(events)), list(failures(events)), list(warnings(events)))
+
+
+@contextmanager
+def open_instance() -> Iterator[dg.DagsterInstance]:
+    """Dagster's instance in DAGSTER_HOME; it makes its databases when it is opened first, which only one may do.
+
+    Raises:
+        TokpackError: the folder, its dagster.yaml or its databases cannot be used.
+    """
+    home = prepare_dagster_home()
+    folder = os.open(home, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        instance = dg.DagsterInstance.get()
+    except Exception as error:  # what YAML, SQLite and Dagster raise has no common base
+        said = " ".join(str(error).split())
+        raise TokpackError(
+            f"{home}: Dagster cannot use this folder ({said[:300]}); mend it, or name another in DAGSTER_HOME"
+        ) from error
+    finally:
+        os.close(folder)
+    with instance:
+        yield instance
+
+
+def is_interruption(event: dg.DagsterEvent) -> bool:
+    """Whether a step ended because the user stopped the build."""
+    error = event.step_failure_data.error if event.is_step_failure else None
+    return error is not None and "DagsterExecutionInterruptedError" in (
+        error.cls_name,
+        error.cause and error.cause.cls_name,
+    )
 
 
 def retrain_keys(project: Project, names: list[str] | None) -> frozenset[str]:

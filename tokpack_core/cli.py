@@ -146,8 +146,25 @@ def pack(
     eod: Annotated[int, typer.Option(metavar="ID", min=0, help="Ends documents and fills tails.", show_default=False)],
     output: OutputPrefix,
     strategy: Annotated[
-        Literal["best_fit", "concat", "naive"], typer.Option(help="How packs are filled.")
+        Literal["best_fit", "first_fit_decreasing", "first_fit", "concat", "naive"],
+        typer.Option(help="How packs are filled."),
     ] = "best_fit",
+    noise: Annotated[
+        float, typer.Option(min=0, max=4, help="best_fit: mixes lengths; 0.2 costs few packs.", show_default="none")
+    ] = 0.0,
+    long_documents: Annotated[
+        Literal["chunk", "drop", "error"], typer.Option(help="What happens to documents longer than a pack.")
+    ] = "chunk",
+    documents_per_pack: Annotated[
+        int | None, typer.Option(min=1, help="Most documents in a pack.", show_default="no limit")
+    ] = None,
+    align: Annotated[
+        int, typer.Option(min=1, help="Multiple at which documents start: 2 x the context-parallel size.")
+    ] = 1,
+    min_chunk: Annotated[int, typer.Option(min=1, help="Fewest tokens of the last piece of a cut document.")] = 1,
+    short_chunks: Annotated[
+        Literal["balance", "drop"], typer.Option(help="What happens to a shorter last piece: evened out, or dropped.")
+    ] = "balance",
     append_eod: Annotated[
         bool, typer.Option("--append-eod", help="Add EOD where a document does not end in it.")
     ] = False,
@@ -156,14 +173,25 @@ def pack(
 ) -> None:
     """Pack encoded documents, so that each sample of Megatron's GPTDataset is one pack.
 
-    Writes PREFIX.bin/.idx, a sequence a pack, and PREFIX_docs.bin/.idx, a sequence a document and a document a pack,
-    from the documents of other prefixes, as `encode` or preprocess_data write them.
+    Writes PREFIX.bin/.idx, a sequence a pack, PREFIX_docs.bin/.idx, a sequence a document and a document a pack, and
+    PREFIX_plan.parquet, which document stands where, from the documents of other prefixes, as `encode` or
+    preprocess_data write them.
     """
     with show_errors(json):
         from tokpack_core.commands import pack as command
         from tokpack_core.commands import results
 
-        packing = command.Packing(strategy, sequence_length, eod, append_eod, seed)
+        config = command.packing_config(
+            strategy=strategy,
+            sequence_length=sequence_length,
+            noise=noise,
+            long_documents=long_documents,
+            documents_per_pack=documents_per_pack,
+            align=align,
+            min_chunk=min_chunk,
+            short_chunks=short_chunks,
+        )
+        packing = command.Packing(config, eod, append_eod, seed)
         results.show_run(command.pack(prefixes, output, packing, json), json)
 
 
@@ -218,16 +246,22 @@ def verify(
         str,
         typer.Argument(show_default=False),
     ],
+    vocab_size: Annotated[
+        int | None, typer.Option(min=1, max=LARGEST, help="Of a prefix: its ids, added tokens included.")
+    ] = None,
+    eod: Annotated[int | None, typer.Option(metavar="ID", min=0, help="Of a prefix: what ends its documents.")] = None,
+    sequence_length: Annotated[int | None, typer.Option(min=1, help="Of a prefix: tokens of each sequence.")] = None,
     json: AsJson = False,
 ) -> None:
-    """Recompute digests and structure; each fault is one sentence, and the exit code is 1.
+    """Recompute digests and structure; each fault is one sentence, and the exit code is 1. Notes are advice.
 
-    TARGET: a prefix, a store, a digest, the folder of an object or of an output, or an asset key.
+    TARGET: a prefix, a store, a digest, the folder of an object or of an output, or an asset key. What a manifest says
+    of a prefix need not be given.
     """
     with show_errors(json):
-        from tokpack_core.commands.verify import verify_and_show
+        from tokpack_core.commands.verify import Known, verify_and_show
 
-        if not verify_and_show(target, json):
+        if not verify_and_show(target, json, Known(vocab_size, eod, sequence_length)):
             raise typer.Exit(1)
 
 
@@ -237,6 +271,12 @@ def lineage(
         str,
         typer.Argument(show_default=False),
     ],
+    document: Annotated[
+        str | None, typer.Option(help="Of a dataset: where the document with this id is, from source to packs.")
+    ] = None,
+    pack: Annotated[
+        str | None, typer.Option(help="Of a dataset: the documents of a pack, like en/train_4096:0.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Show what something was made from, up to tokenizer and source files, and what was made from it.
@@ -244,9 +284,32 @@ def lineage(
     TARGET: an asset key, a digest, or a path: in or copied from a store, of a corpus, or beside a manifest.
     """
     with show_errors(json):
-        from tokpack_core.commands.lineage import lineage_and_show
+        if document is not None or pack is not None:
+            from tokpack_core.commands.trace import trace_and_show
 
-        lineage_and_show(target, json)
+            trace_and_show(target, document, pack, json)
+        else:
+            from tokpack_core.commands.lineage import lineage_and_show
+
+            lineage_and_show(target, json)
+
+
+@app.command()
+def audit(
+    target: Annotated[str, typer.Argument(show_default=False)],
+    documents: Annotated[int, typer.Option(min=1, help="About how many documents are compared.")] = 2000,
+    every: Annotated[bool, typer.Option("--all", help="Compare every document.")] = False,
+    seed: Annotated[int, typer.Option(help="Another seed draws other documents.")] = 0,
+    json: AsJson = False,
+) -> None:
+    """Encode documents again with the recorded tokenizer; compare with shards, packs and .bin, token by token.
+
+    TARGET: a dataset, by asset key or digest.
+    """
+    with show_errors(json):
+        from tokpack_core.commands.audit import audit_and_show
+
+        audit_and_show(target, None if every else documents, seed, json)
 
 
 @app.command()

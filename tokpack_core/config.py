@@ -42,7 +42,9 @@ def parse_bytes(value: object) -> object:
         raise ValueError(f"{value!r} is not a size: write bytes as 2GB, 512MiB or 1000000") from None
 
 
-Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=1)]
+Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=1, lt=2**63)]
+Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+SourcePath = Annotated[str, Field(min_length=1)]
 
 
 def check_shares(shares: dict[str, float]) -> dict[str, float]:
@@ -102,13 +104,13 @@ class ReadConfig(Model):
 
 
 class CorpusConfig(ReadConfig):
-    paths: tuple[str, ...] = Field(min_length=1)
+    paths: tuple[SourcePath, ...] = Field(min_length=1)
     """Files, folders and globs; relative ones start at the folder that contains the configuration folder."""
     lang: str | None = None
     """Language of documents that carry none of their own."""
     normalize: NormalizeConfig = NormalizeConfig()
     splits: SplitShares = SplitShares(train=0.98, valid=0.01, test=0.01)
-    split_seed: int = 0
+    split_seed: Seed = 0
 
 
 class SpecialTokens(Model):
@@ -144,7 +146,7 @@ class TrainConfig(Model):
     special_tokens: SpecialTokens = SpecialTokens()
     pretokenizer: Literal["gpt2", "cl100k", "o200k", "qwen2", "llama3", "deepseek_v3"] = "cl100k"
     """byte_bpe: the published regex that splits text before merging."""
-    min_frequency: int = Field(default=2, ge=1)
+    min_frequency: int = Field(default=2, ge=1, lt=2**63)
     """byte_bpe: a pair seen fewer times is not merged."""
     character_coverage: float = Field(default=0.9995, gt=0, le=1)
     """sentencepiece: share of characters that get a piece of their own; the rest falls back to bytes."""
@@ -170,7 +172,7 @@ class TokenizerConfig(TrainConfig):
     train_on: Shares | None = None
     """Shares of the training sample by corpus. For `pretrained`: the sample on which it is judged."""
     sample_bytes: Bytes = 10**9
-    seed: int = 0
+    seed: Seed = 0
     """Keys the choice of sample documents."""
     bos: bool = False
     """Whether each document starts with BOS in the shards; it always ends with EOD."""
@@ -235,7 +237,7 @@ class DatasetConfig(Model):
     mixture: Shares
     """Epochs of each corpus, given to the trainer as blend weights."""
     packing: PackingConfig
-    seed: int = 0
+    seed: Seed = 0
     """Keys the order of packs."""
     checks: DatasetChecks = DatasetChecks()
 

@@ -17,10 +17,12 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from tokpack_core.config import CorpusConfig, DatasetConfig, Project, ScheduleConfig, TokenizerConfig
+from tokpack_core.config import CorpusConfig, DatasetConfig, Project, ScheduleConfig, TokenizerConfig, UnicodeForm
 from tokpack_core.errors import ConfigError
 
-NAME = re.compile(r"[a-z][a-z0-9_]*")
+NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
+UNICODE_FORMS: tuple[UnicodeForm, ...] = ("none", "nfc", "nfkc")
+"""Each also gives what the ones before it give."""
 SECTIONS: dict[str, type[BaseModel]] = {
     "corpora": CorpusConfig,
     "tokenizers": TokenizerConfig,
@@ -120,7 +122,11 @@ def section_entries(file: Path, document: CommentedMap, section: Any, body: Any,
             if isinstance(name, str) and NAME.fullmatch(name):
                 yield Entry(file, section, name, node, at)
             else:
-                faults.add(file, at, f"the name `{name}` in {section} must match [a-z][a-z0-9_]*")
+                faults.add(
+                    file,
+                    at,
+                    f"the name `{name}` in {section} must match [a-z][a-z0-9_]* and have at most 100 characters",
+                )
 
 
 def report_duplicates(entries: Iterable[Entry], faults: Faults) -> None:
@@ -213,8 +219,9 @@ def check_agreement(entry: Entry, project: Project, faults: Faults) -> None:
             check_unicode_forms(entry, project, faults)
     elif entry.section == "datasets":
         dataset = project.datasets[entry.name]
-        check_names(entry, ("tokenizer",), [dataset.tokenizer], project.tokenizers, "tokenizer", faults)
-        check_names(entry, ("mixture",), dataset.mixture, project.corpora, "corpus", faults)
+        known = check_names(entry, ("tokenizer",), [dataset.tokenizer], project.tokenizers, "tokenizer", faults)
+        if check_names(entry, ("mixture",), dataset.mixture, project.corpora, "corpus", faults) and known:
+            check_mixture_forms(entry, project, faults)
 
 
 def check_names(
@@ -236,3 +243,22 @@ def check_unicode_forms(entry: Entry, project: Project, faults: Faults) -> None:
         faults.add(
             entry.file, line, f"{entry.where}.train_on: all corpora must have one normalize.unicode, found {found}"
         )
+
+
+def check_mixture_forms(entry: Entry, project: Project, faults: Faults) -> None:
+    """A tokenizer of ours gives all text its unicode form; text of a corpus that asks for a weaker one would change."""
+    tokenizer = project.datasets[entry.name].tokenizer
+    corpora = project.training_corpora(tokenizer)
+    if project.tokenizers[tokenizer].family == "pretrained" or any(name not in project.corpora for name in corpora):
+        return
+    form = project.unicode_form(tokenizer)
+    for corpus in project.datasets[entry.name].mixture:
+        asked = project.corpora[corpus].normalize.unicode
+        if UNICODE_FORMS.index(asked) < UNICODE_FORMS.index(form):
+            line = line_of(entry.node, ("mixture", corpus)) or entry.line
+            faults.add(
+                entry.file,
+                line,
+                f"{entry.where}.mixture: tokenizer `{tokenizer}` gives all text the form {form}, which would change "
+                f"corpus `{corpus}` of normalize.unicode {asked}; use one form for both",
+            )

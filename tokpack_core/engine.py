@@ -75,6 +75,6 @@ def default_engine() -> LocalEngine:
         TokpackError: TOKPACK_WORKERS is not a positive number.
     """
     setting = os.environ.get("TOKPACK_WORKERS", "")
-    if setting and not (setting.isdigit() and int(setting) > 0):
+    if setting and not (setting.isdecimal() and int(setting) > 0):
         raise TokpackError(f"TOKPACK_WORKERS={setting!r} is not a number of processes, 1 or more")
     return LocalEngine(int(setting) if setting else len(os.sched_getaffinity(0)))

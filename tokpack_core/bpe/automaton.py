@@ -13,8 +13,11 @@ Entry [state, class] = next state (premultiplied by the number of classes) << 2 
   ENDS     the match that ends before this character is final; the next state has read it as the first of a new match.
 A next state DEAD means that no longer match is possible; the last match seen is the one.
 
-Several regexes are stages, as in a Hugging Face `Sequence` of isolated `Split`s: a later one sees only the text between
-the matches of the earlier ones. All but the last must be runs of one set, which then ends the matches of later stages.
+Several regexes are stages, as in a Hugging Face `Sequence` of isolated `Split`s: each next one splits the pieces that
+those before have left, be they matches or what lies between. All but the last must be runs of one set, and the sets
+disjoint. So a class belongs to one stage, and where the stage changes a piece ends. Within a run of unlimited length
+the last regex goes on splitting; one of limited length is a pretoken as it is, for which the last regex must not match
+anything within it.
 """
 
 from __future__ import annotations
@@ -25,7 +28,16 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from tokpack_core.bpe.regex_syntax import Alternatives, CharacterSet, LookAhead, Node, Repeat, Sequence, Unsupported, parse
+from tokpack_core.bpe.regex_syntax import (
+    Alternatives,
+    CharacterSet,
+    LookAhead,
+    Node,
+    Repeat,
+    Sequence,
+    Unsupported,
+    parse,
+)
 from tokpack_core.bpe.unicode_categories import (
     CODE_POINTS,
     WHITE_SPACE,
@@ -77,11 +89,11 @@ class Automaton:
     classes: npt.NDArray[np.uint8]
     """[0x110000]: class of each code point"""
     transitions: npt.NDArray[np.int32]
-    """[states * width], see above; state 0 is DEAD"""
-    width: int
-    """classes, the one for the end of the text included (width - 1)"""
+    """[states * classes], see above; state 0 is DEAD"""
     start: int
     """premultiplied"""
+    stages: npt.NDArray[np.uint8]
+    """[classes, the one for the end of the text included]: the stage that each belongs to"""
 
 
 @cache
@@ -94,8 +106,9 @@ class Construction:
     def __init__(self, splits: tuple[str, ...], version: UnicodeVersion) -> None:
         self.program: list[Instruction] = []
         trees = [parse(pattern) for pattern in splits]
-        self.starts = [self.instruct(tree, self.add(Accept())) for tree in trees]
-        borders = [run_of_one_set(tree) for tree in trees[:-1]]
+        borders, limited = map(list, zip(*map(run_of_one_set, trees[:-1]), strict=True)) if trees[1:] else ([], [])
+        own = [self.instruct(tree, self.add(Accept())) for tree in trees]
+        self.starts = [start if limit else own[-1] for start, limit in zip(own, [*limited, True], strict=True)]
         self.sets = list(dict.fromkeys([*borders, *self.sets_of_program()]))
         self.classes, members = character_classes(self.sets, category_ranges(version))
         self.member = {characters: members[place] for place, characters in enumerate(self.sets)}
@@ -104,6 +117,10 @@ class Construction:
             next((stage for stage, border in enumerate(borders) if self.member[border][c]), len(borders))
             for c in range(self.end)
         ]
+        self.refuse_overlaps(borders)
+        for stage, limit in enumerate(limited):
+            if limit:
+                self.refuse_matches_within(stage)
         self.states: dict[tuple[int, Threads], int] = {}
         self.order: list[tuple[int, Threads]] = []
 
@@ -155,7 +172,27 @@ class Construction:
                 raise Unsupported(f"more than {MOST_STATES} states")
         table = self.fused(np.array(rows, np.int32), start)
         premultiplied = ((table >> 2) * width << 2) | (table & 3)
-        return Automaton(self.classes, premultiplied.ravel(), width, start * width)
+        stages = np.array([*self.stage, len(self.starts) - 1], np.uint8)
+        return Automaton(self.classes, premultiplied.ravel(), start * width, stages)
+
+    def refuse_overlaps(self, borders: list[CharacterSet]) -> None:
+        if borders and np.sum([self.member[border] for border in borders], axis=0).max() > 1:
+            raise Unsupported("stages whose sets overlap")
+
+    def refuse_matches_within(self, stage: int) -> None:
+        """Raises Unsupported if the last regex matches something that is all of this stage's characters."""
+        own = [c for c in range(self.end) if self.stage[c] == stage]
+        waiting: list[Threads] = [(self.starts[-1],)]
+        seen = set(waiting)
+        while waiting:
+            threads = waiting.pop()
+            for c in [*own, self.end]:
+                following, matched = self.step(threads, c)
+                if matched:
+                    raise Unsupported("a later stage matches within an earlier one's")
+                if following and following not in seen:
+                    seen.add(following)
+                    waiting.append(following)
 
     def state(self, stage: int, threads: Threads) -> int:
         """The number of a state, which is new if it was not met before; DEAD is the first."""
@@ -171,16 +208,19 @@ class Construction:
                 return DEAD
             stage, threads = self.stage[c], (self.starts[self.stage[c]],)
         seen = c if c < self.end and self.stage[c] == stage else self.end
-        reading, matched = self.closure(threads, seen)
-        following = tuple(
-            dict.fromkeys(
-                step.then
-                for step in (self.program[place] for place in reading)
-                if isinstance(step, Consume) and seen != self.end and self.member[step.characters][seen]
-            )
-        )
+        following, matched = self.step(threads, seen)
         target = self.state(stage, following) if following else DEAD
         return target << 2 | MATCHES * matched
+
+    def step(self, threads: Threads, c: int) -> tuple[Threads, bool]:
+        """The threads after a character of class c, and whether a match ends before it."""
+        reading, matched = self.closure(threads, c)
+        following = (
+            step.then
+            for step in (self.program[place] for place in reading)
+            if isinstance(step, Consume) and c != self.end and self.member[step.characters][c]
+        )
+        return tuple(dict.fromkeys(following)), matched
 
     def closure(self, threads: Threads, c: int) -> tuple[list[int], bool]:
         """Instructions that read a character, in order of preference down to a match, and whether there is one."""
@@ -213,11 +253,12 @@ class Construction:
         return np.where(final, first[None, :] | ENDS, table)
 
 
-def run_of_one_set(tree: Node) -> CharacterSet:
+def run_of_one_set(tree: Node) -> tuple[CharacterSet, bool]:
+    """The set, and whether the length of a run is limited."""
     if isinstance(tree, Repeat) and isinstance(tree.part, CharacterSet) and tree.least == 1:
-        return tree.part
+        return tree.part, tree.most is not None
     if isinstance(tree, CharacterSet):
-        return tree
+        return tree, True
     raise Unsupported("a stage before the last that is not a run of one set")
 
 

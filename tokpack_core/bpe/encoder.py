@@ -98,9 +98,22 @@ class ByteBpeEncoder:
             table = remembered.table
             ids = np.empty(size, np.int32)
             table.used, table.filled, remembered.known = encode_pretokens(
-                data, chunk.begin, chunk.ends, self._model.byte_ids, self._byte_merges, self._merges,
-                self._longest_known, table.slots, table.entries, table.arena, table.used, table.filled,
-                remembered.ids, remembered.known, ids, id_ends[1:],
+                data,
+                chunk.begin,
+                chunk.ends,
+                self._model.byte_ids,
+                self._byte_merges,
+                self._merges,
+                self._longest_known,
+                table.slots,
+                table.entries,
+                table.arena,
+                table.used,
+                table.filled,
+                remembered.ids,
+                remembered.known,
+                ids,
+                id_ends[1:],
             )
             borders[chunk.document + 1 : chunk.document + 1 + chunk.borders.size] = total + id_ends[chunk.borders]
             written = int(id_ends[chunk.ends.size])
@@ -118,7 +131,9 @@ class ByteBpeEncoder:
 
 def byte_merges(model: BpeModel) -> npt.NDArray[np.int64]:
     """By first byte << 8 | second: rank << 32 | token, or NONE."""
-    byte_of = np.full(max(int(model.byte_ids.max()), int(model.left.max(initial=0)), int(model.right.max(initial=0))) + 1, -1)
+    byte_of = np.full(
+        max(int(model.byte_ids.max()), int(model.left.max(initial=0)), int(model.right.max(initial=0))) + 1, -1
+    )
     byte_of[model.byte_ids] = np.arange(256)
     first, second = byte_of[model.left], byte_of[model.right]
     both = (first >= 0) & (second >= 0)
@@ -139,8 +154,15 @@ def with_whole(whole: Iterable[tuple[bytes, int]]) -> Remembered:
     table = remembered.table
     ends = np.cumsum([len(token) for token in tokens])
     table.used, table.filled = add_counts(
-        np.frombuffer(b"".join(tokens), np.uint8), 0, ends, np.empty(0, np.int64),
-        table.slots, table.entries, table.arena, 0, 0,
+        np.frombuffer(b"".join(tokens), np.uint8),
+        0,
+        ends,
+        np.empty(0, np.int64),
+        table.slots,
+        table.entries,
+        table.arena,
+        0,
+        0,
     )
     ids = np.array([token_id for _, token_id in whole], np.int32)
     remembered.ids[: ids.size] = ids

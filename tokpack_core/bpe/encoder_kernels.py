@@ -160,8 +160,22 @@ def encode_long(data, first, length, byte_ids, byte_merges, merges, ids, at):  #
 
 @njit(cache=True, nogil=True)
 def encode_pretokens(  # type: ignore[no-untyped-def]
-    data, begin, ends, byte_ids, byte_merges, merges, longest_known, slots, entries, arena, used, filled, known_ids,
-    known, ids, id_ends,
+    data,
+    begin,
+    ends,
+    byte_ids,
+    byte_merges,
+    merges,
+    longest_known,
+    slots,
+    entries,
+    arena,
+    used,
+    filled,
+    known_ids,
+    known,
+    ids,
+    id_ends,
 ):
     """Ids of pretokens that follow each other from `begin`; id_ends[k] = ids written when pretoken k was complete.
 

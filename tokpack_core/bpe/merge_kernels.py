@@ -55,6 +55,24 @@ def resized(pairs, rows, least):  # type: ignore[no-untyped-def]
     return table, kept
 
 
+@njit(cache=True)
+def with_room(pairs, pool, threshold, room):  # type: ignore[no-untyped-def]
+    """A pool with only the slices of pairs that can still be merged, and room after them; how much is filled."""
+    live = 0
+    for row in range(pairs.shape[0]):
+        if pairs[row, KEY] != FREE and pairs[row, COUNT] >= threshold:
+            live += pairs[row, LENGTH]
+    larger = np.empty(live + max(live // 4, room), np.int32)
+    filled = 0
+    for row in range(pairs.shape[0]):
+        if pairs[row, KEY] != FREE and pairs[row, COUNT] >= threshold:
+            place, length = pairs[row, PLACE], pairs[row, LENGTH]
+            larger[filled : filled + length] = pool[place : place + length]
+            pairs[row, PLACE] = filled
+            filled += length
+    return larger, filled
+
+
 @njit(cache=True, forceinline=True, _nrt=False)
 def compare_tokens(one, other, arena, begins):  # type: ignore[no-untyped-def]
     """Negative, 0 or positive as the bytes of one token stand before, at or after the other's."""

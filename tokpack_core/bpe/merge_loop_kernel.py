@@ -24,6 +24,7 @@ from tokpack_core.bpe.merge_kernels import (
     push,
     replace_top,
     resized,
+    with_room,
 )
 
 BEFORE, AFTER = 0, 1
@@ -153,7 +154,18 @@ def merge_while(  # type: ignore[no-untyped-def]
                 if at == after_last:
                     joined += weight
                     totals[AFTER, left] -= weight
-                note(BEFORE, before, at - cells[before], weight, numbers, totals, touched, symbols_noted, places_noted, tally)
+                note(
+                    BEFORE,
+                    before,
+                    at - cells[before],
+                    weight,
+                    numbers,
+                    totals,
+                    touched,
+                    symbols_noted,
+                    places_noted,
+                    tally,
+                )
             after = symbols[following]
             if after >= 0:
                 note(AFTER, after, at, weight, numbers, totals, touched, symbols_noted, places_noted, tally)
@@ -182,9 +194,7 @@ def merge_while(  # type: ignore[no-untyped-def]
             larger_counts[:heaped], larger_pairs[:heaped] = heap_counts[:heaped], heap_pairs[:heaped]
             heap_counts, heap_pairs = larger_counts, larger_pairs
         if filled + tally[BEFORE] + tally[AFTER] > pool.size:
-            larger_pool = np.empty(max(filled + tally[BEFORE] + tally[AFTER], pool.size * 3 // 2), np.int32)
-            larger_pool[:filled] = pool[:filled]
-            pool = larger_pool
+            pool, filled = with_room(pairs, pool, threshold, tally[BEFORE] + tally[AFTER])
         token_length = begins[token + 1] - begins[token]
         for side in range(2):
             for k in range(tally[2 + side]):
@@ -194,10 +204,8 @@ def merge_while(  # type: ignore[no-untyped-def]
                 targets[side, neighbour] = -1
                 if count < threshold or longer >= below_length or (side == AFTER and neighbour == token):
                     continue
-                if side == BEFORE:
-                    key = np.int64(neighbour) << 32 | token
-                else:
-                    key = token << 32 | np.int64(neighbour)
+                first, second = (np.int64(neighbour), token) if side == BEFORE else (token, np.int64(neighbour))
+                key = first << 32 | second
                 slot = pair_slot(pairs, key)
                 rows += pairs[slot, KEY] == FREE
                 pairs[slot, KEY], pairs[slot, COUNT] = key, count

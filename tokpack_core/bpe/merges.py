@@ -1,7 +1,9 @@
-"""Byte-level BPE training (Sennrich et al. 2016) from pretoken counts: the most frequent pair is merged, again and again.
+"""Byte-level BPE training (Sennrich et al. 2016) from pretoken counts: the most frequent pair is merged, again and
+again.
 
 Counts are 64-bit. Ties are broken by one of three rules: `hugging_face`, the smaller pair of ids; or the greatest or
-smallest pair of byte strings. The merges depend on nothing but the counts: not on the order of words, documents or threads.
+smallest pair of byte strings. The merges depend on nothing but the counts: not on the order of words, documents or
+threads.
 
 The loop over merges is started with a threshold on counts, guessed so that few pairs need to be followed, and started
 again with a lower one if it was too high; that changes nothing but speed and memory.
@@ -34,9 +36,10 @@ def learn_merges(words: PretokenCounts, settings: MergeSettings) -> Merges:
     begins[: len(alphabet) + 1] = np.arange(len(alphabet) + 1)
     arena = np.frombuffer(alphabet, np.uint8).copy()
     symbols, weights = as_symbols(words, alphabet)
+    occurrences = int((words.counts * np.diff(words.offsets)).sum())
+    del words  # a caller that does not keep it saves its memory
     rows = np.empty((most_tokens, 3), np.int64)
     least = max(settings.min_frequency, 1)
-    occurrences = int((words.counts * np.diff(words.offsets)).sum())
     threshold = max(least, occurrences // (32 * most_tokens))
     longest = UNLIMITED if settings.max_token_length is None else settings.max_token_length
     tie_break = TIE_BREAKS.index(settings.tie_break)

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from queue import SimpleQueue
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tokpack_core.bpe.pretokenization import pretoken_chunks
-from tokpack_core.bpe.unicode_categories import UnicodeVersion
+from tokpack_core.bpe.automaton import Automaton, compile_splits
+from tokpack_core.bpe.pretokenization import automaton_chunks
+from tokpack_core.bpe.regex_splitting import count_words
+from tokpack_core.bpe.regex_syntax import Unsupported
 from tokpack_core.bpe.word_table import WordTable
 from tokpack_core.bpe.word_table_kernels import PLACE, VALUE, add_counts
 from tokpack_core.corpus.text_buffers import read_only, text_buffers
 
+T = TypeVar("T")
 NO_COUNTS = np.empty(0, np.int64)
 
 
@@ -29,10 +36,15 @@ class PretokenCounts:
     counts: npt.NDArray[np.int64]
 
 
-def count_pretokens(
-    texts: Iterator[pa.Array], splits: tuple[str, ...], workers: int = 1, version: UnicodeVersion = "16.0"
-) -> PretokenCounts:
-    """Counts over string arrays (not null; one entry a document), which are read once and not kept."""
+def count_pretokens(texts: Iterator[pa.Array], splits: tuple[str, ...], workers: int = 1) -> PretokenCounts:
+    """Counts over string arrays (not null; one entry a document), which are read once and not kept.
+
+    Work goes to `workers` threads; for a regex that has no automaton, to as many processes.
+    """
+    try:
+        automaton = compile_splits(splits, "16.0")
+    except Unsupported:
+        return count_by_regex(texts, splits, workers)
     tables = [WordTable() for _ in range(workers)]
     free: SimpleQueue[WordTable] = SimpleQueue()
     for table in tables:
@@ -40,29 +52,49 @@ def count_pretokens(
 
     def work(array: pa.Array) -> None:
         table = free.get()
-        count_array(table, array, splits, version)
+        count_array(table, array, automaton)
         free.put(table)
 
     with ThreadPoolExecutor(workers) as pool:
-        running: set[Future[None]] = set()
-        for array in texts:
-            running.add(pool.submit(work, array))
-            if len(running) > workers:
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    future.result()
-        for future in running:
-            future.result()
+        for _ in in_turn(pool, work, texts, workers):
+            pass
     whole = max(tables, key=lambda table: table.used)
     for table in tables:
         if table is not whole:
-            add_table(whole, table)
+            add_words(whole, as_counts(table))
             table.clear()
     return as_counts(whole)
 
 
-def count_array(table: WordTable, texts: pa.Array, splits: tuple[str, ...], version: UnicodeVersion) -> None:
-    for chunk in pretoken_chunks(texts, splits, version):
+def count_by_regex(texts: Iterator[pa.Array], splits: tuple[str, ...], workers: int) -> PretokenCounts:
+    table = WordTable()
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        for words in in_turn(pool, partial(counts_by_regex, splits=splits), texts, workers):
+            add_words(table, words)
+    return as_counts(table)
+
+
+def counts_by_regex(texts: pa.Array, splits: tuple[str, ...]) -> PretokenCounts:
+    words = count_words(texts.cast(pa.string()).to_pylist(), splits)
+    offsets = np.zeros(len(words) + 1, np.int64)
+    np.cumsum([len(word) for word in words], out=offsets[1:])
+    counts = np.fromiter(words.values(), np.int64, len(words))
+    return PretokenCounts(np.frombuffer(b"".join(words), np.uint8), offsets, counts)
+
+
+def in_turn(pool: Executor, work: Callable[[pa.Array], T], texts: Iterator[pa.Array], workers: int) -> Iterator[T]:
+    """Results in the order of `texts`, of which few are held at a time."""
+    running: deque[Future[T]] = deque()
+    for array in texts:
+        running.append(pool.submit(work, array))
+        if len(running) > workers:
+            yield running.popleft().result()
+    while running:
+        yield running.popleft().result()
+
+
+def count_array(table: WordTable, texts: pa.Array, automaton: Automaton) -> None:
+    for chunk in automaton_chunks(*text_buffers(texts), automaton):
         ends = chunk.ends
         table.reserve(ends.size, int(ends[-1]) - chunk.begin if ends.size else 0)
         table.used, table.filled = add_counts(
@@ -70,11 +102,18 @@ def count_array(table: WordTable, texts: pa.Array, splits: tuple[str, ...], vers
         )
 
 
-def add_table(table: WordTable, other: WordTable) -> None:
-    words = as_counts(other)
-    table.reserve(other.used, other.filled)
+def add_words(table: WordTable, words: PretokenCounts) -> None:
+    table.reserve(words.counts.size, words.data.size)
     table.used, table.filled = add_counts(
-        words.data, 0, words.offsets[1:], words.counts, table.slots, table.entries, table.arena, table.used, table.filled
+        words.data,
+        0,
+        words.offsets[1:],
+        words.counts,
+        table.slots,
+        table.entries,
+        table.arena,
+        table.used,
+        table.filled,
     )
 
 

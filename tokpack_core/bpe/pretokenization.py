@@ -1,4 +1,4 @@
-"""Splits documents into pretokens: by an automaton where there is one for the regex, else by the `regex` module."""
+"""Splits documents into pretokens by an automaton, a bounded number at a time."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from tokpack_core.bpe.automaton import Automaton, compile_splits
+from tokpack_core.bpe.automaton import Automaton
 from tokpack_core.bpe.pretokenization_kernels import documents_ends
-from tokpack_core.bpe.unicode_categories import UnicodeVersion
-from tokpack_core.corpus.text_buffers import text_buffers
 
 CHUNK_PRETOKENS = 1 << 16
 
@@ -30,22 +27,25 @@ class Chunk:
     """How many of the pretokens stand before the end of this document and the next ones, as far as those end here."""
 
 
-def pretoken_chunks(texts: pa.Array, splits: tuple[str, ...], version: UnicodeVersion = "16.0") -> Iterator[Chunk]:
-    """The pretokens of all documents in order, which share one buffer of ends: use a chunk before the next."""
-    data, offsets = text_buffers(texts)
-    yield from automaton_chunks(data, offsets, compile_splits(splits, version))
-
-
 def automaton_chunks(
     data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], automaton: Automaton
 ) -> Iterator[Chunk]:
+    """The pretokens of all documents in order, which share one buffer of ends: use a chunk before the next."""
     ends = np.empty(CHUNK_PRETOKENS, np.int64)
     borders = np.empty(offsets.size, np.int64)
     document = begin = 0
     while document < offsets.size - 1:
         first, first_document = begin, document
         count, document, begin = documents_ends(
-            data, offsets, document, begin,
-            automaton.classes, automaton.transitions, automaton.width, automaton.start, ends, borders,
+            data,
+            offsets,
+            document,
+            begin,
+            automaton.classes,
+            automaton.transitions,
+            automaton.stages,
+            automaton.start,
+            ends,
+            borders,
         )
         yield Chunk(data, first, ends[:count], first_document, borders[first_document:document])

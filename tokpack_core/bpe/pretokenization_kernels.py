@@ -1,10 +1,11 @@
 """Follows an automaton over UTF-8 bytes and writes where pretokens end.
 
-The loop is written out in one function: a call that takes arrays costs more than the step itself.
+Functions that are inlined take no part in reference counting (`_nrt=False`), which would cost more than the step itself.
 """
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from tokpack_core.bpe.automaton import DEAD, ENDS, MATCHES
@@ -13,8 +14,25 @@ SPARE = 2
 """Places at the end of `ends` that one step may need."""
 
 
+@njit(cache=True, forceinline=True, _nrt=False)
+def code_point(data, at, stop):  # type: ignore[no-untyped-def]
+    """Code point and length in bytes of the character at `at`; a byte that begins none is one by itself."""
+    code = int(data[at])
+    if code >= 0x80:
+        if code < 0xE0:
+            if at + 1 < stop:
+                return (code & 0x1F) << 6 | data[at + 1] & 0x3F, 2
+        elif code < 0xF0:
+            if at + 2 < stop:
+                return (code & 0x0F) << 12 | (data[at + 1] & 0x3F) << 6 | data[at + 2] & 0x3F, 3
+        elif at + 3 < stop:
+            high = (code & 0x07) << 18 | (data[at + 1] & 0x3F) << 12
+            return min(high | (data[at + 2] & 0x3F) << 6 | data[at + 3] & 0x3F, 0x10FFFF), 4
+    return code, 1
+
+
 @njit(cache=True, nogil=True)
-def pretoken_ends(data, begin, stop, classes, transitions, width, start, ends):  # type: ignore[no-untyped-def]
+def pretoken_ends(data, begin, stop, classes, transitions, stages, start, ends):  # type: ignore[no-untyped-def]
     """Ends of the pretokens of data[begin:stop], in order, as many as `ends` (int64) has room for.
 
     Text that nothing matches makes pretokens of its own. Returns how many were written; if the last one is not `stop`,
@@ -26,25 +44,13 @@ def pretoken_ends(data, begin, stop, classes, transitions, width, start, ends): 
     state = start
     gap = -1
     room = ends.size - SPARE
-    end_class = width - 1
+    gap_stage = np.uint8(0)
+    end_class = stages.size - 1
     while count < room:
         length = 1
         c = end_class
         if at < stop:
-            code = int(data[at])
-            if code >= 0x80:
-                if code < 0xE0:
-                    if at + 1 < stop:
-                        code = (code & 0x1F) << 6 | data[at + 1] & 0x3F
-                        length = 2
-                elif code < 0xF0:
-                    if at + 2 < stop:
-                        code = (code & 0x0F) << 12 | (data[at + 1] & 0x3F) << 6 | data[at + 2] & 0x3F
-                        length = 3
-                elif at + 3 < stop:
-                    high = (code & 0x07) << 18 | (data[at + 1] & 0x3F) << 12
-                    code = min(high | (data[at + 2] & 0x3F) << 6 | data[at + 3] & 0x3F, 0x10FFFF)
-                    length = 4
+            code, length = code_point(data, at, stop)
             c = int(classes[code])
         entry = int(transitions[state + c])
         state = entry >> 2
@@ -68,11 +74,12 @@ def pretoken_ends(data, begin, stop, classes, transitions, width, start, ends): 
             first = begin if count == 0 else ends[count - 1]
             if first == stop:
                 break
-            at = first + 1
-            while at < stop and data[at] & 0xC0 == 0x80:
-                at += 1
-            if gap == first and count > 0:
+            code, length = code_point(data, first, stop)
+            stage = stages[classes[code]]
+            at = first + length
+            if gap == first and gap_stage == stage and count > 0:
                 count -= 1
+            gap_stage = stage
             ends[count] = at
             count += 1
             gap = at
@@ -84,7 +91,7 @@ def pretoken_ends(data, begin, stop, classes, transitions, width, start, ends): 
 
 
 @njit(cache=True, nogil=True)
-def documents_ends(data, offsets, document, begin, classes, transitions, width, start, ends, borders):  # type: ignore[no-untyped-def]
+def documents_ends(data, offsets, document, begin, classes, transitions, stages, start, ends, borders):  # type: ignore[no-untyped-def]
     """Ends of the pretokens of consecutive documents, from byte `begin` of `document` on, while `ends` has room.
 
     borders[d] becomes the number of ends written when document d was complete. Returns (ends written, document and byte
@@ -96,7 +103,7 @@ def documents_ends(data, offsets, document, begin, classes, transitions, width, 
         if begin < stop:
             if ends.size - count <= 2 * SPARE:
                 break
-            count += pretoken_ends(data, begin, stop, classes, transitions, width, start, ends[count:])
+            count += pretoken_ends(data, begin, stop, classes, transitions, stages, start, ends[count:])
             begin = ends[count - 1]
             if begin < stop:
                 break

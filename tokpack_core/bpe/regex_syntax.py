@@ -145,7 +145,7 @@ class Parser:
             return self.group(self.ignore_case)
         if self.taken("["):
             return self.bracketed()
-        if any(map(self.ahead, "^$.")):
+        if any(map(self.ahead, "^$.?*+{")):
             raise Unsupported(f"{self.pattern[self.place]!r} at {self.place}")
         return self.character()
 
@@ -209,5 +209,15 @@ class Parser:
 
 
 GENERAL_CATEGORIES = frozenset(
-    "L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp C Cc Cf Co Cs Cn".split()
+    name
+    for major, minors in {
+        "L": "ultmo",
+        "M": "nce",
+        "N": "dlo",
+        "P": "cdseifo",
+        "S": "mcko",
+        "Z": "slp",
+        "C": "cfosn",
+    }.items()
+    for name in (major, *(major + minor for minor in minors))
 )

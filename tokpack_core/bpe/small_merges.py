@@ -6,65 +6,20 @@ last cell, and the places of a pair are complete when it is born.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections import defaultdict
+from collections.abc import Mapping
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import regex
 
 from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, Merges, MergeSettings
-from tokpack_core.bpe.unicode_categories import category_lines
 
 BITS = 32
 RIGHT = (1 << BITS) - 1
 GAP, INTERIOR = -1, -2
 COMPLEMENT = bytes(255 - byte for byte in range(256))
-
-
-@cache
-def category_of_16() -> dict[int, int]:
-    """For `str.translate`: what `regex` takes for another category than 16.0 does, as a character of the right one."""
-    alike: dict[str, int] = {"Cn": 0x0378}
-    changed: dict[int, str] = {}
-    for first, last, old, new in category_lines():
-        if old == new:
-            alike.setdefault(old, first)
-        else:
-            changed |= dict.fromkeys(range(first, last + 1), old)
-    return {code: alike[category] for code, category in changed.items()}
-
-
-def count_words(texts: Iterable[str], splits: tuple[str, ...]) -> Counter[bytes]:
-    """Unique pretokens, split as the automata do: with the categories of Unicode 16.0."""
-    words: Counter[str] = Counter()
-    patterns = [regex.compile(pattern) for pattern in splits]
-    for text in texts:
-        known = text if text.isascii() else text.translate(category_of_16())
-        pieces = [(0, len(text))]
-        for pattern in patterns:
-            pieces = [part for first, stop in pieces for part in isolated(pattern, known[first:stop], first)]
-        words.update(text[first:stop] for first, stop in pieces)
-    return Counter({word.encode(): count for word, count in words.items()})
-
-
-def isolated(pattern: Any, text: str, first: int) -> list[tuple[int, int]]:
-    """Where the matches and what lies between them begin and end; `text` stands at `first`."""
-    parts = []
-    done = 0
-    for match in pattern.finditer(text):
-        start, stop = match.span()
-        if start > done:
-            parts.append((first + done, first + start))
-        if stop > start:
-            parts.append((first + start, first + stop))
-        done = stop
-    if done < len(text):
-        parts.append((first + done, first + len(text)))
-    return parts
 
 
 def learn_merges_in_python(words: Mapping[bytes, int], settings: MergeSettings) -> Merges:

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from tokpack_core.bpe.merge_settings import Merges, MergeSettings
-from tokpack_core.bpe.small_merges import count_words, learn_merges_in_python
+from tokpack_core.bpe.regex_splitting import count_words
+from tokpack_core.bpe.small_merges import learn_merges_in_python
 from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.errors import InputError
 
@@ -48,14 +49,16 @@ def train_merges(
         return train_small(head, splits, settings, seen), seen
     # Loading the kernels takes longer than small texts need altogether.
     from tokpack_core.bpe.merges import learn_merges
-    from tokpack_core.bpe.pretoken_counts import count_pretokens, without_long
+    from tokpack_core.bpe.pretoken_counts import PretokenCounts, count_pretokens, without_long
 
-    words = count_pretokens(chain(head, counted), splits, workers)
-    del head
-    words, seen.bytes_dropped = without_long(words, settings.max_pretoken_bytes)
-    if settings.max_pretoken_bytes is None:
-        refuse_unsplit(np.diff(words.offsets), words.counts)
-    return learn_merges(words, settings), seen
+    def words() -> PretokenCounts:
+        found = count_pretokens(chain(drained(head), counted), splits, workers)
+        found, seen.bytes_dropped = without_long(found, settings.max_pretoken_bytes)
+        if settings.max_pretoken_bytes is None:
+            refuse_unsplit(np.diff(found.offsets), found.counts)
+        return found
+
+    return learn_merges(words(), settings), seen
 
 
 def train_small(arrays: list[pa.Array], splits: tuple[str, ...], settings: MergeSettings, seen: Seen) -> Merges:
@@ -75,6 +78,11 @@ def counting(texts: Iterator[pa.Array], seen: Seen) -> Iterator[pa.Array]:
         seen.documents += len(array)
         seen.bytes += int(text_buffers(array)[1][-1])
         yield array
+
+
+def drained(arrays: list[pa.Array]) -> Iterator[pa.Array]:
+    while arrays:
+        yield arrays.pop(0)
 
 
 def refuse_unsplit(lengths: np.ndarray, counts: np.ndarray) -> None:

@@ -20,7 +20,19 @@ import numpy.typing as npt
 UnicodeVersion = Literal["16.0", "18.0"]
 CODE_POINTS = 0x110000
 UNASSIGNED = "Cn"
-WHITE_SPACE = (*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
+WHITE_SPACE = (
+    *range(0x09, 0x0E),
+    0x20,
+    0x85,
+    0xA0,
+    0x1680,
+    *range(0x2000, 0x200B),
+    0x2028,
+    0x2029,
+    0x202F,
+    0x205F,
+    0x3000,
+)
 """Property White_Space, which is what `\\s` means to both engines; the same since Unicode 6.3."""
 
 

@@ -110,7 +110,7 @@ def new_entry(data, first, length, low, high, slot, slots, entries, arena, used,
 
 @njit(cache=True, nogil=True)
 def add_counts(data, begin, ends, counts, slots, entries, arena, used, filled):  # type: ignore[no-untyped-def]
-    """Adds counts[k] (or 1 if `counts` is empty) to the word that ends at ends[k]; words follow each other from `begin`.
+    """Adds counts[k], or 1 if `counts` is empty, to the word that ends at ends[k]; the first begins at `begin`.
 
     Returns the number of entries and of bytes in the arena.
     """

@@ -3,34 +3,47 @@
 Blocks (`pack_inputs`) are packed one by one and come in the order of a keyed permutation, and so do the packs within a
 block; both keys are the seed. With `append_eod`, a document that does not end in EOD gets one, in a copy of its
 block; otherwise no token is copied before it stands in its pack.
+
+PREFIX_plan.parquet has a row a segment, by pack and place in it: pack, input (index of the prefix given), document (in
+that prefix), start, length (tokens of that document, appended EOD included), chunk and chunks (piece k of n).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import ValidationError
 
 from tokpack_core.commands.output import MANIFEST_ENDING, new_output
 from tokpack_core.commands.pack_inputs import BLOCK_DOCUMENTS, Run, TokenInput, block_tokens, cut_blocks, open_inputs
 from tokpack_core.commands.progress import OnDone, progress
 from tokpack_core.commands.run_manifest import describe_file, write_manifest
-from tokpack_core.config import Strategy
+from tokpack_core.config import PackingConfig
 from tokpack_core.errors import InputError
 from tokpack_core.megatron.export import PackedWriter, TokenSource
 from tokpack_core.megatron.indexed_dataset import bin_path, idx_path
+from tokpack_core.packing.mixing import Mixing, measure_mixing
 from tokpack_core.packing.permutation import permuted
-from tokpack_core.packing.strategies import pack as plan_packs
+from tokpack_core.packing.plan import PackingPlan
+from tokpack_core.packing.policies import pack_documents
 from tokpack_core.packing.truncation import PackingFigures, packing_figures
 from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.framing import framed
 
 Int64 = npt.NDArray[np.int64]
-ENDINGS = (".bin", "_docs.bin", "_docs.idx", ".idx", MANIFEST_ENDING)
+PLAN_ENDING = "_plan.parquet"
+ENDINGS = (".bin", "_docs.bin", "_docs.idx", PLAN_ENDING, ".idx", MANIFEST_ENDING)
+PLAN_SCHEMA = pa.schema(
+    {"pack": pa.int64(), "input": pa.int32(), "document": pa.int64(), "start": pa.int64(), "length": pa.int32()}
+    | {"chunk": pa.int32(), "chunks": pa.int32()}
+)
 
 
 @dataclass(frozen=True)
@@ -43,11 +56,33 @@ class Packing:
         seed: keys the order of blocks and packs.
     """
 
-    strategy: Strategy
-    sequence_length: int
+    config: PackingConfig
     eod: int
     append_eod: bool
     seed: int
+
+    def parameters(self) -> dict[str, Any]:
+        own = {"eod": self.eod, "append_eod": self.append_eod, "seed": self.seed}
+        return self.config.parameters() | own
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Sums over blocks."""
+
+    figures: PackingFigures
+    mixing: Mixing
+    eod_appended: int
+
+
+def packing_config(**settings: Any) -> PackingConfig:
+    """Raises InputError for settings that do not go together."""
+    try:
+        return PackingConfig(**settings)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = "".join(f"{part}: " for part in first["loc"])
+        raise InputError(where + first["msg"].removeprefix("Value error, ")) from None
 
 
 def pack(prefixes: list[Path], output: Path, packing: Packing, quiet: bool) -> dict[str, Any]:
@@ -60,40 +95,56 @@ def pack(prefixes: list[Path], output: Path, packing: Packing, quiet: bool) -> d
         inputs = open_inputs(prefixes, packing.eod, packing.append_eod)
         total = sum(item.tokens.size for item in inputs)
         with progress("packing", total, "tokens", quiet) as on_done:
-            figures, appended = write_packs(inputs, draft, packing, on_done)
-        if figures.tokens_lost:
-            raise InputError(f"{output}: {figures.tokens_lost} tokens would be lost, which is a fault of tokpack")
+            measured = write_packs(inputs, draft, packing, on_done)
         counts = {
-            "sequence_length": packing.sequence_length,
+            "sequence_length": packing.config.sequence_length,
             "eod": packing.eod,
+            "align": packing.config.align,
             "dtype": inputs[0].index.dtype.name,
-            "eod_appended": appended,
-            **figures.as_dict(),
+            "eod_appended": measured.eod_appended,
+            **measured.figures.as_dict(),
+            "mixing": measured.mixing.as_dict(),
         }
         read = [path(item.prefix) for item in inputs for path in (bin_path, idx_path)]
         described = [describe_file(path) for path in read]
-        return write_manifest(draft, "pack", asdict(packing), described, counts, common_tokenizer(inputs))
+        return write_manifest(draft, "pack", packing.parameters(), described, counts, common_tokenizer(inputs))
 
 
-def write_packs(inputs: list[TokenInput], draft: Path, packing: Packing, on_done: OnDone) -> tuple[PackingFigures, int]:
-    """The sum of all blocks' figures, and how many EODs were appended."""
-    sequence_length, eod, seed = packing.sequence_length, packing.eod, packing.seed
+def write_packs(inputs: list[TokenInput], draft: Path, packing: Packing, on_done: OnDone) -> Measured:
+    sequence_length, align, seed = packing.config.sequence_length, packing.config.align, packing.seed
     blocks = list(cut_blocks(inputs, BLOCK_DOCUMENTS, block_tokens(sequence_length)))
-    figures = PackingFigures()
+    figures, mixing = PackingFigures(), Mixing()
     appended = 0
     docs = draft.with_name(f"{draft.name}_docs")
-    with PackedWriter(draft, docs, inputs[0].index.dtype, sequence_length, eod) as writer:
+    dtype = inputs[0].index.dtype
+    with (
+        PackedWriter(draft, docs, dtype, sequence_length, packing.eod, align) as writer,
+        pq.ParquetWriter(draft.with_name(f"{draft.name}{PLAN_ENDING}"), PLAN_SCHEMA, compression="zstd") as plans,
+    ):
         for number in permuted(len(blocks), f"blocks {seed}".encode()).tolist():
             source, lengths = block_source(inputs, blocks[number])
             if packing.append_eod:
-                source, longer = with_eod(source, lengths, eod)
+                source, longer = with_eod(source, lengths, packing.eod)
                 appended += int((longer - lengths).sum())
                 lengths = longer
-            plan = plan_packs(lengths, sequence_length, packing.strategy)
-            writer.write_block(plan, permuted(plan.packs, f"packs {seed} {number}".encode()), source)
-            figures += packing_figures(plan, lengths, sequence_length)
+            packed = pack_documents(lengths, packing.config, f"noise {seed} {number}".encode())
+            order = permuted(packed.plan.packs, f"packs {seed} {number}".encode())
+            plan = packed.plan.in_order(order)
+            writer.write_block(plan, np.arange(plan.packs), source)
+            plans.write_table(plan_table(plan, blocks[number], figures.packs))
+            figures += packing_figures(plan, lengths, sequence_length, align, packed.dropped)
+            mixing += measure_mixing(packed.plan, order)
             on_done(figures.tokens)
-    return figures, appended
+    return Measured(figures, mixing, appended)
+
+
+def plan_table(plan: PackingPlan, block: list[Run], first_pack: int) -> pa.Table:
+    """Rows of PREFIX_plan.parquet: the packs of a block, in the order in which they are written."""
+    prefix = np.repeat([run.prefix for run in block], [run.last - run.first for run in block])
+    number = np.concatenate([np.arange(run.first, run.last) for run in block])
+    columns = [plan.pack_numbers() + first_pack, prefix[plan.document].astype(np.int32), number[plan.document]]
+    columns += [plan.start, plan.length, plan.chunk, plan.chunks]
+    return pa.table(columns, schema=PLAN_SCHEMA)
 
 
 def block_source(inputs: list[TokenInput], block: list[Run]) -> tuple[TokenSource, Int64]:

@@ -27,7 +27,7 @@ from tokpack_core.errors import InputError
 from tokpack_core.store.files import sha256_of
 from tokpack_core.store.objects import list_files
 
-SUFFIXES = ("", ".bin", ".idx", "_docs", "_docs.bin", "_docs.idx")
+SUFFIXES = ("", ".bin", ".idx", "_docs", "_docs.bin", "_docs.idx", "_plan.parquet")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from tokpack_core.store.store import Store, open_store
 
 
 def named_store() -> Path:
-    return Path(os.environ.get("TOKPACK_STORE", "store"))
+    return Path(os.environ.get("TOKPACK_STORE") or "store")
 
 
 def store_that_knows(name: str) -> Store:

@@ -1,6 +1,6 @@
 """`tokpack verify`: recomputes digests and structure of a prefix, a folder, an object or a whole store.
 
-Faults are one sentence each. Of a whole store, every object is checked, and that every action and every entry of a
+Faults are one sentence each, and so are notes, which are advice about what is sound. Of a whole store, every object is checked, and that every action and every entry of a
 history names an object that is there.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ from tokpack_core.commands.run_manifest import RunManifest, manifest_of
 from tokpack_core.commands.store_access import graph_of, store_around, store_that_knows
 from tokpack_core.errors import InputError, StoreError
 from tokpack_core.megatron.indexed_dataset import bin_path, idx_path
-from tokpack_core.megatron.verify import verify
+from tokpack_core.megatron.verify import Findings, examine
+from tokpack_core.megatron.verify_packs import ExpectedPacks
 from tokpack_core.stages import export
 from tokpack_core.store import actions, history, objects
 from tokpack_core.store.files import sha256_of
@@ -32,37 +33,55 @@ from tokpack_core.store.store import Store, open_store
 
 @dataclass(frozen=True)
 class Checked:
-    """How much was checked, and what is wrong."""
+    """How much was checked, what is wrong, and what is worth knowing."""
 
     counts: dict[str, int]
     faults: list[str]
+    notes: list[str] = field(default_factory=list)
 
 
-def verify_and_show(name: str, json: bool) -> bool:
+@dataclass(frozen=True)
+class Known:
+    """What the user says of a prefix; it comes before what a manifest says."""
+
+    vocab_size: int | None = None
+    eod: int | None = None
+    sequence_length: int | None = None
+
+
+NOTHING = Known()
+
+
+def verify_and_show(name: str, json: bool, known: Known = NOTHING) -> bool:
     """Whether all is sound; faults are printed.
 
     Raises:
         InputError: `name` means nothing that can be verified.
     """
-    checked = verify_target(name, json)
+    checked = verify_target(name, json, known)
     if json:
-        print_json({"sound": not checked.faults, "checked": checked.counts, "faults": checked.faults})
+        findings = {"faults": checked.faults, "notes": checked.notes}
+        print_json({"sound": not checked.faults, "checked": checked.counts, **findings})
     else:
-        show_facts({"checked": checked.counts, "faults": len(checked.faults)})
+        show_facts({"checked": checked.counts, "faults": len(checked.faults), "notes": len(checked.notes)})
+    for note in checked.notes:
+        print(f"note: {note}", file=sys.stderr)
     for fault in checked.faults:
         print(f"error: {fault}", file=sys.stderr)
     return not checked.faults
 
 
-def verify_target(name: str, quiet: bool) -> Checked:
+def verify_target(name: str, quiet: bool, known: Known = NOTHING) -> Checked:
     path = Path(name)
     prefix = without_ending(path)
+    if known != NOTHING and not (idx_path(prefix).is_file() or bin_path(prefix).is_file()):
+        raise InputError(f"{name} is no prefix: only of one can vocabulary, EOD and sequence length be given")
     if (path / "store.json").is_file():
         return verify_store(open_store(path), quiet)
     if path.is_dir():
         return verify_folder(path, quiet)
     if idx_path(prefix).is_file() or bin_path(prefix).is_file():
-        return verify_prefix(prefix)
+        return verify_prefix(prefix, known)
     if path.is_file():
         return verify_file(path)
     store = store_that_knows(name)
@@ -76,7 +95,8 @@ def verify_folder(path: Path, quiet: bool) -> Checked:
     if store and ref:
         return verify_objects(store, [ref], quiet)
     if copied_object(path) is not None:
-        return Checked({"objects": 1}, copy_faults(path))
+        findings = copy_findings(path)
+        return Checked({"objects": 1}, findings.faults, findings.notes)
     manifest = manifest_of(path)
     if manifest is not None:
         return Checked({"files": len(manifest.content["outputs"])}, list(output_faults(manifest)))
@@ -96,7 +116,7 @@ def verify_file(path: Path) -> Checked:
     return Checked({"files": len(manifest.content["outputs"])}, list(output_faults(manifest)))
 
 
-def verify_prefix(prefix: Path) -> Checked:
+def verify_prefix(prefix: Path, known: Known = NOTHING) -> Checked:
     """Structure, and the digests that a manifest states for its files."""
     manifest = manifest_of(bin_path(prefix)) or manifest_of(idx_path(prefix))
     store = store_around(prefix)
@@ -104,15 +124,33 @@ def verify_prefix(prefix: Path) -> Checked:
     if store and ref:
         return verify_objects(store, [ref], quiet=True)
     if manifest is None:
-        return Checked({"prefixes": 1}, verify(prefix))
+        findings = examine(prefix, **asdict(known))
+        return Checked({"prefixes": 1}, findings.faults, findings.notes)
     counts, tokenizer = manifest.content["counts"], manifest.content["tokenizer"] or {}
-    length = counts.get("sequence_length")
-    faults = list(output_faults(manifest))
-    faults += verify(manifest.output, vocab_size=tokenizer.get("vocab_size"), sequence_length=length)
-    if length is not None:
-        docs = manifest.output.with_name(f"{manifest.output.name}_docs")
-        faults += verify(docs, vocab_size=tokenizer.get("vocab_size"))
-    return Checked({"prefixes": 1, "files": len(manifest.content["outputs"])}, faults)
+    vocab_size = known.vocab_size or tokenizer.get("vocab_size")
+    eod = counts.get("eod") if known.eod is None else known.eod
+    length = known.sequence_length or counts.get("sequence_length")
+    findings = Findings(list(output_faults(manifest)))
+    if length is None:
+        findings += examine(manifest.output, vocab_size=vocab_size, eod=eod)
+    else:
+        expected = ExpectedPacks(
+            length, eod, counts.get("align", 1), counts.get("padding"), counts.get("foreign_labels")
+        )
+        findings += packs_findings(manifest.output, vocab_size, expected)
+    counted = {"prefixes": 1, "files": len(manifest.content["outputs"])}
+    return Checked(counted, findings.faults, findings.notes)
+
+
+def packs_findings(prefix: Path, vocab_size: int | None, expected: ExpectedPacks) -> Findings:
+    """Of both views of packs."""
+    docs = prefix.with_name(f"{prefix.name}_docs")
+    as_packs = examine(prefix, vocab_size=vocab_size, sequence_length=expected.sequence_length)
+    as_documents = examine(docs, packs=expected)
+    same_bytes = {fault.replace(str(bin_path(docs)), str(bin_path(prefix))) for fault in as_documents.faults}
+    if bin_path(docs).is_file() and bin_path(prefix).is_file() and same_bytes <= set(as_packs.faults):
+        return as_packs
+    return as_packs + as_documents
 
 
 def output_faults(manifest: RunManifest) -> Iterator[str]:
@@ -125,7 +163,7 @@ def output_faults(manifest: RunManifest) -> Iterator[str]:
             yield f"{path}: content differs from its sha256 in {manifest.path}"
 
 
-def copy_faults(folder: Path) -> list[str]:
+def copy_findings(folder: Path) -> Findings:
     """Faults of an object's folder that was copied out of its store."""
     document = orjson.loads((folder / objects.MANIFEST).read_bytes())
     stated = {entry["path"]: entry["sha256"] for entry in document["files"]}
@@ -140,19 +178,19 @@ def copy_faults(folder: Path) -> list[str]:
     ]
     if not faults and objects.digest_of(files) != document["digest"]:
         faults.append(f"{folder}: the digest of its files is not the one that its manifest states")
-    return faults or dataset_faults(folder, document["stage"], document["counts"])
+    return Findings(faults) if faults else dataset_findings(folder, document["stage"], document["counts"])
 
 
 def verify_objects(store: Store, refs: list[ObjectRef], quiet: bool) -> Checked:
     sizes = {ref: object_size(store, ref) for ref in refs}
-    faults: list[str] = []
+    findings = Findings()
     with progress("verifying", sum(sizes.values()), "B", quiet) as on_done:
         done = 0
         for ref in refs:
-            faults += object_faults(store, ref)
+            findings += object_findings(store, ref)
             done += sizes[ref]
             on_done(done)
-    return Checked({"objects": len(refs), "bytes": sum(sizes.values())}, faults)
+    return Checked({"objects": len(refs), "bytes": sum(sizes.values())}, findings.faults, findings.notes)
 
 
 def object_size(store: Store, ref: ObjectRef) -> int:
@@ -162,22 +200,27 @@ def object_size(store: Store, ref: ObjectRef) -> int:
         return 0
 
 
-def object_faults(store: Store, ref: ObjectRef) -> list[str]:
+def object_findings(store: Store, ref: ObjectRef) -> Findings:
     faults = objects.verify_object(store, ref)
     if faults:
-        return faults
-    return dataset_faults(objects.folder_of(store, ref), ref.stage, objects.read_manifest(store, ref).counts)
+        return Findings(faults)
+    return dataset_findings(objects.folder_of(store, ref), ref.stage, objects.read_manifest(store, ref).counts)
 
 
-def dataset_faults(folder: Path, stage: str, counts: dict[str, Any]) -> list[str]:
+def dataset_findings(folder: Path, stage: str, counts: dict[str, Any]) -> Findings:
     """Structure of every prefix of a megatron_dataset."""
-    faults = []
+    findings = Findings()
     for name in sorted(counts["packs"]) if stage == export.STAGE else []:
-        prefix = folder / name
-        sizes = {"vocab_size": counts["vocab_size"]}
-        faults += verify(prefix, sequence_length=counts["sequence_length"], **sizes)
-        faults += verify(prefix.with_name(f"{prefix.name}_docs"), **sizes)
-    return faults
+        known = counts.get("prefixes", {}).get(name, {})
+        expected = ExpectedPacks(
+            counts["sequence_length"],
+            counts["eod"],
+            counts.get("align", 1),
+            known.get("padding"),
+            known.get("continued_pieces"),
+        )
+        findings += packs_findings(folder / name, counts["vocab_size"], expected)
+    return findings
 
 
 def verify_store(store: Store, quiet: bool) -> Checked:
@@ -188,7 +231,8 @@ def verify_store(store: Store, quiet: bool) -> Checked:
     entries = [(asset, number) for asset in history.list_assets(store) for number in history.numbers(store, asset)]
     faults = checked.faults + [fault for path in records for fault in action_faults(path, known)]
     faults += [fault for asset, number in entries for fault in entry_faults(store, asset, number, known)]
-    return Checked(checked.counts | {"actions": len(records), "history_entries": len(entries)}, faults)
+    counts = checked.counts | {"actions": len(records), "history_entries": len(entries)}
+    return Checked(counts, faults, checked.notes)
 
 
 def action_faults(path: Path, known: set[ObjectRef]) -> Iterator[str]:

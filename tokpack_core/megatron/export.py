@@ -1,11 +1,13 @@
 """From packing plans and token shards to the Megatron files of one split.
 
-`PREFIX.bin` holds packs back to back, each exactly S tokens: its segments, then EOD up to S. Two indexes describe it:
+`PREFIX.bin` holds packs back to back, each exactly S tokens: its segments, then EOD up to S. With an alignment A, each
+segment starts at a multiple of A in its pack and EOD fills the gap before the next. Two indexes describe it:
 
     PREFIX.idx        one sequence = one document = one pack. GPTDataset reads S + 1 tokens a sample and consumes S,
                       so with exactly S tokens a pack every sample is one pack (the last one of a run is not read).
     DOCS_PREFIX.idx   one document = one pack, its sequences are the segments; a filled tail is a sequence of its own,
-                      so that pointers stay contiguous. DOCS_PREFIX.bin is a hard link to PREFIX.bin.
+                      so that pointers stay contiguous, and so is a gap: of the sequences of a pack, gaps are those
+                      that do not start at a multiple of A. DOCS_PREFIX.bin is a hard link to PREFIX.bin.
 
 Tokens are gathered out of mapped shards by numba kernels into one reused buffer, so memory does not depend on the
 size of the set.
@@ -44,7 +46,7 @@ class Plan(Protocol):
         """[packs + 1]: the segments of pack p are [pack_offsets[p], pack_offsets[p + 1])"""
 
     @property
-    def document(self) -> Int64:
+    def document(self) -> npt.NDArray[np.integer]:
         """[segments]"""
 
     @property
@@ -77,11 +79,13 @@ class TokenSource:
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written: packs, segments (without filled tails), and what DOCS_PREFIX.bin is of PREFIX.bin."""
+    """What was written: packs, segments (without gaps and filled tails), what DOCS_PREFIX.bin is of PREFIX.bin, and
+    positions that EOD fills."""
 
     packs: int
     segments: int
     same_as: Literal["hard_link", "copy"]
+    padding: int
 
 
 class PackedWriter(AbstractContextManager["PackedWriter"]):
@@ -90,17 +94,23 @@ class PackedWriter(AbstractContextManager["PackedWriter"]):
     As a context manager it removes all files when the body raises, and otherwise leaves `exported`.
     """
 
-    def __init__(self, prefix: Path, docs_prefix: Path, dtype: np.dtype, sequence_length: int, eod: int) -> None:
+    def __init__(
+        self, prefix: Path, docs_prefix: Path, dtype: np.dtype, sequence_length: int, eod: int, align: int = 1
+    ) -> None:
         if dtype not in CODES or not 0 <= eod <= np.iinfo(dtype).max:
             raise ValueError(f"{dtype} cannot hold EOD {eod} in a Megatron file: take dtype_for(vocab_size)")
+        if sequence_length % align:
+            raise ValueError(f"{prefix}: packs of {sequence_length} tokens are no multiple of the alignment {align}")
         self.prefix = prefix
         self.docs_prefix = docs_prefix
         self.dtype = dtype
         self.sequence_length = sequence_length
         self.eod = eod
+        self.align = align
         self.exported: Exported | None = None
         self._packs = 0
         self._segments = 0
+        self._padding = 0
         rows = max(1, BUFFER_BYTES // (sequence_length * dtype.itemsize))
         self._buffer = np.empty((rows, sequence_length), dtype)
         self._tokens = bin_path(prefix).open("wb")
@@ -112,13 +122,14 @@ class PackedWriter(AbstractContextManager["PackedWriter"]):
 
         Raises InputError when a document does not lie within its part, ValueError when plan and writer disagree.
         """
-        if plan.loads().max(initial=0) > self.sequence_length:
+        if filled_positions(plan, self.align).max(initial=0) > self.sequence_length:
             raise ValueError(f"{self.prefix}: a pack is longer than {self.sequence_length} tokens")
         source = TokenSource(
             [readable(tokens, self.dtype) for tokens in source.parts],
             np.ascontiguousarray(source.part, np.int32),
             np.ascontiguousarray(source.position, np.int64),
         )
+        self._padding += pack_order.size * self.sequence_length - int(plan.loads()[pack_order].sum())
         rows = self._buffer.shape[0]
         for number, begin in enumerate(range(0, pack_order.size, rows)):
             self._write_packs(plan, np.ascontiguousarray(pack_order[begin : begin + rows], np.int64), source)
@@ -131,16 +142,16 @@ class PackedWriter(AbstractContextManager["PackedWriter"]):
         buffer = self._buffer[: packs.size]
         for number in parts_in_use(plan, packs, source):
             tokens = source.parts[number]
-            bad = copy_from_part(buffer, packs, segments, source.part, source.position, number, tokens)
+            bad = copy_from_part(buffer, packs, segments, self.align, source.part, source.position, number, tokens)
             if bad >= 0:
                 raise InputError(
                     f"{self.prefix}: document {int(plan.document[bad])} of the plan reaches past the end of part "
                     f"{number}, which has {tokens.size} tokens: pack its shards again"
                 )
         count = int((plan.pack_offsets[packs + 1] - plan.pack_offsets[packs]).sum())
-        lengths = np.empty(count + packs.size, np.int32)
+        lengths = np.empty((1 if self.align == 1 else 2) * count + packs.size, np.int32)
         sequences = np.empty(packs.size, np.int32)
-        used = fill_tails(buffer, packs, segments, self.eod, lengths, sequences)
+        used = fill_tails(buffer, packs, segments, self.align, self.eod, lengths, sequences)
         self._tokens.write(buffer.data)
         self._docs_index.add_sequences(lengths[:used])
         self._docs_index.add_documents(sequences)
@@ -156,7 +167,7 @@ class PackedWriter(AbstractContextManager["PackedWriter"]):
             self._pack_index.close()
             self._docs_index.close()
             same_as = link_or_copy(bin_path(self.prefix), bin_path(self.docs_prefix))
-            self.exported = Exported(self._packs, self._segments, same_as)
+            self.exported = Exported(self._packs, self._segments, same_as, self._padding)
         return self.exported
 
     def __exit__(
@@ -169,6 +180,13 @@ class PackedWriter(AbstractContextManager["PackedWriter"]):
         self._pack_index.abandon()
         self._docs_index.abandon()
         bin_path(self.prefix).unlink(missing_ok=True)
+
+
+def filled_positions(plan: Plan, align: int) -> Int64:
+    """Positions of each pack up to the gap after its last segment, [packs]."""
+    if align == 1 or plan.pack_offsets.size == 1:
+        return plan.loads()
+    return np.add.reduceat(plan.length + -plan.length % align, plan.pack_offsets[:-1], dtype=np.int64)
 
 
 def readable(tokens: npt.NDArray[np.integer], dtype: np.dtype) -> npt.NDArray[np.integer]:

@@ -9,17 +9,25 @@ from numba import njit
 Tokens = npt.NDArray[np.integer]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
-Segments = tuple[Int64, Int64, Int64, Int32]
+Segments = tuple[Int64, npt.NDArray[np.integer], Int64, Int32]
 """pack_offsets, document, start, length of a PackingPlan."""
 
 
 @njit(cache=True)
 def copy_from_part(
-    buffer: Tokens, packs: Int64, segments: Segments, part: Int32, position: Int64, number: int, tokens: Tokens
+    buffer: Tokens,
+    packs: Int64,
+    segments: Segments,
+    align: int,
+    part: Int32,
+    position: Int64,
+    number: int,
+    tokens: Tokens,
 ) -> int:
     """Copy what stands in part `number` into buffer [packs, S], each segment at its place in its pack.
 
-    part and position are [documents]. Returns -1, or the first segment that reaches past the end of the part.
+    Segments start at multiples of `align`. part and position are [documents]. Returns -1, or the first segment that
+    reaches past the end of the part.
     """
     pack_offsets, document, start, length = segments
     for row in range(packs.size):
@@ -36,17 +44,18 @@ def copy_from_part(
                 target = buffer[row, at : at + n]
                 for t in range(n):
                     target[t] = source[t]
-            at += n
+            at += n + -n % align
     return -1
 
 
 @njit(cache=True)
 def fill_tails(
-    buffer: Tokens, packs: Int64, segments: Segments, eod: int, sequence_lengths: Int32, sequences: Int32
+    buffer: Tokens, packs: Int64, segments: Segments, align: int, eod: int, sequence_lengths: Int32, sequences: Int32
 ) -> int:
-    """Fill the rest of each pack with EOD and list what each pack is made of, a filled tail as a last sequence.
+    """Fill the gaps after segments and the rest of each pack with EOD, and list what each pack is made of.
 
-    sequence_lengths has room for one entry a segment and one a pack; sequences is [packs]. Returns the entries used.
+    A gap and a filled tail are sequences of their own. sequence_lengths has room for one entry a segment (two with
+    gaps) and one a pack; sequences is [packs]. Returns the entries used.
     """
     pack_offsets, _, _, length = segments
     used = 0
@@ -57,6 +66,12 @@ def fill_tails(
             sequence_lengths[used] = length[s]
             used += 1
             at += length[s]
+            gap = -at % align
+            if gap > 0:
+                sequence_lengths[used] = gap
+                used += 1
+                buffer[row, at : at + gap] = eod
+                at += gap
         if at < buffer.shape[1]:
             sequence_lengths[used] = buffer.shape[1] - at
             used += 1

@@ -1,11 +1,13 @@
 """What Megatron does not check about a prefix: structure, sizes, ids, ends of documents, alignment of packs.
 
-Everything is read once, in chunks; memory does not depend on the size of the files.
+Everything is read once, in chunks; memory does not depend on the size of the files. Faults make a prefix unfit for
+training; notes are advice about a sound one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -22,39 +24,69 @@ from tokpack_core.megatron.indexed_dataset import (
     read_index,
 )
 from tokpack_core.megatron.indexed_reader import Tokens, map_tokens
+from tokpack_core.megatron.stale_cache import stale_cache_problems
+from tokpack_core.megatron.verify_packs import ExpectedPacks, pack_problems
 
 Flags = npt.NDArray[np.bool_]
 TOKEN_CHUNK = 1 << 23
 
 
+@dataclass(frozen=True)
+class Findings:
+    """One sentence each."""
+
+    faults: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def __add__(self, other: Findings) -> Findings:
+        return Findings(self.faults + other.faults, self.notes + other.notes)
+
+
 def verify(
     prefix: Path, *, vocab_size: int | None = None, eod: int | None = None, sequence_length: int | None = None
 ) -> list[str]:
-    """Problems of `prefix.bin` and `prefix.idx`, one sentence each; an empty list when there is none.
+    """Faults of `prefix.bin` and `prefix.idx`; an empty list when there is none. See `examine`."""
+    return examine(prefix, vocab_size=vocab_size, eod=eod, sequence_length=sequence_length).faults
+
+
+def examine(
+    prefix: Path,
+    *,
+    vocab_size: int | None = None,
+    eod: int | None = None,
+    sequence_length: int | None = None,
+    packs: ExpectedPacks | None = None,
+) -> Findings:
+    """Faults and notes of `prefix.bin` and `prefix.idx`, and of a cache of Megatron's beside them.
 
     vocab_size: every id must be below it, and the dtype must be the one that Megatron takes for it.
     eod: every document that is not empty must end in it (for shards; a pack may end inside a document).
     sequence_length: every sequence must have exactly so many tokens (for packs).
+    packs: what is known of the packs whose `_docs` view this is.
     """
     try:
         index = read_index(idx_path(prefix))
     except InputError as error:
-        return [str(error)]
-    problems = index_problems(idx_path(prefix), index)
+        return Findings([str(error)])
+    faults = index_problems(idx_path(prefix), index)
     if sequence_length is not None:
-        problems += length_problems(idx_path(prefix), index, sequence_length)
+        faults += length_problems(idx_path(prefix), index, sequence_length)
     if vocab_size is not None:
-        problems += dtype_problems(idx_path(prefix), index, vocab_size)
+        faults += dtype_problems(idx_path(prefix), index, vocab_size)
+    notes = [] if vocab_size is None else vocabulary_notes(idx_path(prefix), vocab_size)
     try:
         tokens = map_tokens(bin_path(prefix), index.dtype)
     except InputError as error:
-        return [*problems, str(error)]
-    problems += size_problems(bin_path(prefix), index, tokens)
+        return Findings([*faults, str(error)], notes)
+    faults += size_problems(bin_path(prefix), index, tokens)
+    sound = not faults
     if vocab_size is not None:
-        problems += id_problems(bin_path(prefix), tokens, vocab_size)
-    if eod is not None and not problems:
-        problems += eod_problems(bin_path(prefix), index, tokens, eod)
-    return problems
+        faults += id_problems(bin_path(prefix), tokens, vocab_size)
+    if eod is not None and sound:
+        faults += eod_problems(bin_path(prefix), index, tokens, eod)
+    if packs is not None and sound:
+        faults += pack_problems(prefix, index, tokens, packs)
+    return Findings(faults, notes) + Findings(*stale_cache_problems(prefix, index))
 
 
 def count_flagged(size: int, flags: Callable[[int, int], Flags], step: int = CHUNK) -> tuple[int, int]:
@@ -82,7 +114,9 @@ def index_problems(path: Path, index: Index) -> list[str]:
     item = np.int64(index.dtype.itemsize)
     count, first = count_flagged(steps, lambda a, b: np.diff(pointers[a : b + 1]) != lengths[a:b] * item)
     if count:
-        overflowed = " (negative: 32-bit overflow)" if int(pointers[first + 1]) < 0 else ""
+        missing = int(pointers[first]) + int(lengths[first]) * int(item) - int(pointers[first + 1])
+        wrapped = int(pointers[first + 1]) < 0 or missing % 2**32 == 0
+        overflowed = " (32-bit overflow)" if wrapped else ""
         problems.append(
             f"{path}: pointers disagree with lengths after {count} sequences, first sequence {first}, whose next "
             f"starts at byte {pointers[first + 1]}{overflowed}: write it again"
@@ -111,15 +145,19 @@ def length_problems(path: Path, index: Index, sequence_length: int) -> list[str]
 
 def dtype_problems(path: Path, index: Index, vocab_size: int) -> list[str]:
     if index.dtype == dtype_for(vocab_size):
-        if FIRST_INT32_VOCABULARY <= vocab_size <= 2**16:
-            return [
-                f"{path}: with a vocabulary of {vocab_size} (65500 to 65536) tokens are int32, but Megatron's "
-                "fast cache assumes uint16 and reads garbage: do not use --dataloader-fast-cache-load with it"
-            ]
         return []
     return [
         f"{path} has {index.dtype.name} tokens, but Megatron takes {dtype_for(vocab_size).name} for a vocabulary of "
         f"{vocab_size}: write it again"
+    ]
+
+
+def vocabulary_notes(path: Path, vocab_size: int) -> list[str]:
+    if not FIRST_INT32_VOCABULARY <= vocab_size <= 2**16:
+        return []
+    return [
+        f"{path}: with a vocabulary of {vocab_size} (65500 to 65536) tokens are int32, but Megatron's "
+        "fast cache assumes uint16 and reads garbage: do not use --dataloader-fast-cache-load with it"
     ]
 
 

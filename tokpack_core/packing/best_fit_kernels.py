@@ -16,7 +16,7 @@ node places at least one item, so nodes <= items; the node arrays are allocated 
 not reached are never touched. Dealing documents into the forest walks from each final node to its root.
 
 Sorted entries carry the document in their low 31 bits and its number of full chunks above. They stand in the plan's
-own columns until these get their final values, so that packing needs no memory of its own beyond the forest.
+column of starts until that gets its final values, so that packing needs no memory of its own beyond the forest.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def sort_by_remainder(lengths: npt.NDArray[np.integer], capacity: int, position:
 def write_full_chunks(
     lengths: npt.NDArray[np.integer],
     capacity: int,
-    document: Int64,
+    document: Int32,
     start: Int64,
     length: Int32,
     chunk: Int32,
@@ -170,11 +170,18 @@ def fit_classes(values: Int64, counts: Int64, capacity: int, items: int) -> Fore
 
 @njit(cache=True)
 def deal(
-    forest: Forest, values: Int64, cursor: Int64, entries: Int64, document: Int64, length: Int32, ends: Int64
+    forest: Forest,
+    values: Int64,
+    cursor: Int64,
+    entries: Int64,
+    document: Int32,
+    length: Int32,
+    chunk: Int32,
+    ends: Int64,
 ) -> None:
     """Fill packs from the sorted entries: cursor[v] is the next entry of values[v], and is advanced.
 
-    document and length are [items] columns, ends [packs] gets the end of each pack, counted from its first item.
+    document, length and chunk are [items] columns, ends [packs] gets the end of each pack, counted from its first item.
     """
     parent, value, copies, packs = forest
     path = np.empty(values.size, np.int32)
@@ -194,7 +201,8 @@ def deal(
                 v = value[path[d]]
                 first = cursor[v]
                 for k in range(copies[path[d]]):
-                    document[row] = entries[first + k]
+                    document[row] = entries[first + k] & DOCUMENT_MASK
+                    chunk[row] = entries[first + k] >> DOCUMENT_BITS
                     length[row] = values[v]
                     row += 1
                 cursor[v] = first + copies[path[d]]
@@ -203,11 +211,8 @@ def deal(
 
 
 @njit(cache=True)
-def decode_entries(capacity: int, document: Int64, start: Int64, chunk: Int32, chunks: Int32) -> None:
-    """Turn the entries that stand in `document` into the final columns of remainders and short documents."""
-    for row in range(document.size):
-        full = document[row] >> DOCUMENT_BITS
-        document[row] &= DOCUMENT_MASK
-        start[row] = full * capacity
-        chunk[row] = full
-        chunks[row] = full + 1
+def number_rests(capacity: int, chunk: Int32, start: Int64, chunks: Int32) -> None:
+    """What follows from the number of full chunks before a remainder or short document, [items]."""
+    for row in range(chunk.size):
+        start[row] = np.int64(chunk[row]) * capacity
+        chunks[row] = chunk[row] + 1

@@ -18,7 +18,7 @@ TOP = 1 << 31
 
 
 @njit(cache=True)
-def log2_fixed(value: np.uint64) -> int:
+def log2_fixed(value: np.uint64) -> np.int64:
     """log2 of a number from 1 up to 2^63, rounded down to 16 fractional bits, by repeated squaring."""
     whole = 0
     left = value >> np.uint64(1)
@@ -38,7 +38,7 @@ def log2_fixed(value: np.uint64) -> int:
 
 
 @njit(cache=True)
-def normal_fixed(index: int, keys: UInt64) -> int:
+def normal_fixed(index: int, keys: UInt64) -> np.int64:
     """About normal: the sum of four 16-bit uniform numbers less its mean, standard deviation 65,536 / sqrt(3)."""
     word = mix(mix(np.uint64(index) ^ keys[0]) + keys[1])
     total = np.int64(0)

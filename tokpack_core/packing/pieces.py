@@ -32,8 +32,8 @@ class Pieces:
 
 def cut(lengths: npt.NDArray[np.integer], sequence_length: int, min_chunk: int = 1, align: int = 1) -> Pieces:
     """All tokens of all documents, lengths [documents], as pieces of 1 to `sequence_length` tokens."""
-    lengths = lengths.astype(np.int64, copy=False)
-    document, chunk, chunks = number_pieces(-(-lengths // sequence_length))
+    lengths = np.asarray(lengths, np.int64)
+    document, chunk, chunks = number_pieces(np.asarray(-(-lengths // sequence_length), np.int64))
     start = chunk * sequence_length
     length = np.minimum(lengths[document] - start, sequence_length)
     last = np.flatnonzero((chunk > 0) & (length < min_chunk))

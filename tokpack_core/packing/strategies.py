@@ -1,9 +1,11 @@
-"""Packing strategies by name: naive, concat, best_fit. None of them loses or repeats a token.
+"""Packing strategies by name. None of them loses or repeats a token; what may be dropped is said in `policies`.
 
 naive      every document alone, in chunks of L; the rest of each pack is padding.
 concat     documents end to end, cut wherever L falls; the last pack is kept and padded.
 best_fit   "Fewer Truncations Improve Language Modeling" (arXiv 2404.10830): what is longer than L is cut into full
            chunks and a remainder, then remainders and short documents are packed best-fit-decreasing and never cut.
+first_fit, first_fit_decreasing
+           the same pieces, each put into the first pack that has room, in document order or longest first.
 
 Pack and segment order is a function of the lengths alone. best_fit puts full chunks first, in document order, and
 groups documents of like length, so its packs must be permuted before training.
@@ -19,6 +21,8 @@ import numpy.typing as npt
 from tokpack_core.config import Strategy
 from tokpack_core.errors import InputError
 from tokpack_core.packing import best_fit_kernels as kernels
+from tokpack_core.packing.first_fit import first_fit
+from tokpack_core.packing.pieces import cut, in_packs, number_pieces
 from tokpack_core.packing.plan import PackingPlan
 
 Int64 = npt.NDArray[np.int64]
@@ -41,6 +45,10 @@ def pack(lengths: Lengths, sequence_length: int, strategy: Strategy) -> PackingP
         return naive(lengths, sequence_length)
     if strategy == "concat":
         return concat(lengths, sequence_length)
+    if strategy in ("first_fit", "first_fit_decreasing"):
+        pieces = cut(lengths, sequence_length)
+        decreasing = strategy == "first_fit_decreasing"
+        return in_packs(pieces, *first_fit(pieces.length, sequence_length, None, decreasing))
     return best_fit(lengths, sequence_length)
 
 
@@ -63,18 +71,9 @@ def check_lengths(lengths: Lengths, sequence_length: int) -> Lengths:
 
 
 def naive(lengths: Lengths, sequence_length: int) -> PackingPlan:
-    pieces = -(-lengths.astype(np.int64) // sequence_length)
-    document, chunk, chunks = number_pieces(pieces)
-    start = chunk * sequence_length
-    length = np.minimum(lengths[document] - start, sequence_length)
-    return PackingPlan(
-        pack_offsets=np.arange(document.size + 1, dtype=np.int64),
-        document=document,
-        start=start,
-        length=length.astype(np.int32),
-        chunk=chunk.astype(np.int32),
-        chunks=chunks.astype(np.int32),
-    )
+    p = cut(lengths, sequence_length)
+    pack_offsets = np.arange(p.document.size + 1, dtype=np.int64)
+    return PackingPlan(pack_offsets, p.document, p.start, p.length, p.chunk, p.chunks)
 
 
 def concat(lengths: Lengths, sequence_length: int) -> PackingPlan:
@@ -90,19 +89,12 @@ def concat(lengths: Lengths, sequence_length: int) -> PackingPlan:
     packs = -(-int(begin[-1]) // sequence_length)
     return PackingPlan(
         pack_offsets=np.searchsorted(of_pack, np.arange(packs + 1)).astype(np.int64),
-        document=document,
+        document=document.astype(np.int32),
         start=left - begin[document],
         length=(right - left).astype(np.int32),
         chunk=chunk.astype(np.int32),
         chunks=chunks.astype(np.int32),
     )
-
-
-def number_pieces(pieces: Int64) -> tuple[Int64, Int64, Int64]:
-    """Document, 0-based piece and number of pieces of every segment, when document d is cut into pieces[d]."""
-    document = np.repeat(np.arange(pieces.size), pieces)
-    before = np.cumsum(pieces) - pieces
-    return document, np.arange(document.size) - before[document], pieces[document]
 
 
 def best_fit(lengths: Lengths, sequence_length: int) -> PackingPlan:
@@ -115,7 +107,7 @@ def best_fit(lengths: Lengths, sequence_length: int) -> PackingPlan:
         full = int((lengths // sequence_length).sum())
         items = int(np.count_nonzero(lengths % sequence_length))
 
-    document = np.empty(full + items, np.int64)
+    document = np.empty(full + items, np.int32)
     start = np.empty(full + items, np.int64)
     length = np.empty(full + items, np.int32)
     chunk = np.empty(full + items, np.int32)
@@ -130,9 +122,9 @@ def best_fit(lengths: Lengths, sequence_length: int) -> PackingPlan:
     forest = kernels.fit_classes(values, np.diff(cursor, append=items), sequence_length, items)
     pack_offsets = np.arange(full + 1 + int(forest[3].sum(dtype=np.int64)), dtype=np.int64)
     ends = pack_offsets[full + 1 :]
-    kernels.deal(forest, values, cursor, entries, document[full:], length[full:], ends)
+    kernels.deal(forest, values, cursor, entries, document[full:], length[full:], chunk[full:], ends)
     ends += full
-    kernels.decode_entries(sequence_length, document[full:], start[full:], chunk[full:], chunks[full:])
+    kernels.number_rests(sequence_length, chunk[full:], start[full:], chunks[full:])
     return PackingPlan(pack_offsets, document, start, length, chunk, chunks)
 
 

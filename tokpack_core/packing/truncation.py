@@ -1,4 +1,4 @@
-"""What a packing did to its documents: cuts, padding, and tokens that lost their context.
+"""What a packing did to its documents: cuts, padding, what policies cost, and tokens that lost their context.
 
 The figures add up over independent blocks; shares are derived from the sums. "Fewer Truncations Improve Language
 Modeling" (arXiv 2404.10830) is where cuts of documents that would fit are shown to cost quality.
@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
+from tokpack_core.packing.dropped import Dropped
 from tokpack_core.packing.plan import PackingPlan
 
 
@@ -32,19 +33,32 @@ class PackingFigures:
     unavoidable_cuts: int = 0
     """Sum of ceil(length / sequence length) - 1: the fewest cuts that any packing makes."""
     tokens_lost: int = 0
-    """Tokens of documents less tokens in packs."""
+    """Tokens of documents less tokens in packs and those that a policy dropped."""
     out_of_context_tokens: int = 0
     """Tokens in a segment that does not begin with its document."""
     foreign_labels: int = 0
-    """Packs that end in a chunk which is not its document's last: the label of the last position is another pack's."""
+    """Pieces that are not their document's last, so end without EOD: the label of their last position is foreign."""
     lower_bound_packs: int = 0
-    """Sum over blocks of ceil(tokens / sequence length)."""
+    """Sum over blocks of ceil(tokens / sequence length), without dropped tokens."""
+    alignment_padding: int = 0
+    """Positions of the padding that follow a piece up to the next multiple of the alignment."""
+    dropped_documents: int = 0
+    """Documents that `long_documents: drop` left out."""
+    dropped_document_tokens: int = 0
+    dropped_chunks: int = 0
+    """Last pieces that `short_chunks: drop` left out."""
+    dropped_chunk_tokens: int = 0
 
     @property
     def utilization(self) -> float:
         """Share of the positions of all packs that hold tokens of documents; 1 when there is no pack."""
-        filled = self.tokens - self.tokens_lost
+        filled = self.tokens - self.tokens_lost - self.tokens_dropped
         return filled / (filled + self.padding) if self.packs else 1.0
+
+    @property
+    def tokens_dropped(self) -> int:
+        """Tokens that policies took out, as they were told."""
+        return self.dropped_document_tokens + self.dropped_chunk_tokens
 
     def __add__(self, other: PackingFigures) -> PackingFigures:
         return PackingFigures(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
@@ -55,17 +69,23 @@ class PackingFigures:
 
     @classmethod
     def from_dict(cls, figures: dict[str, int | float]) -> PackingFigures:
-        """The inverse of `as_dict`."""
-        return cls(**{f.name: int(figures[f.name]) for f in fields(cls)})
+        """The inverse of `as_dict`; a count that is not there, because it is newer, is 0."""
+        return cls(**{f.name: int(figures.get(f.name, 0)) for f in fields(cls)})
 
 
-def packing_figures(plan: PackingPlan, lengths: npt.NDArray[np.integer], sequence_length: int) -> PackingFigures:
-    """Measure `plan` against the documents it packs: lengths [documents], in tokens."""
+def packing_figures(
+    plan: PackingPlan,
+    lengths: npt.NDArray[np.integer],
+    sequence_length: int,
+    align: int = 1,
+    dropped: Dropped | None = None,
+) -> PackingFigures:
+    """Measure `plan` against the documents it packs: lengths [documents], in tokens; `dropped` is not in the plan."""
+    dropped = dropped or Dropped()
     tokens = int(lengths.sum(dtype=np.int64))
     packed = int(plan.length.sum(dtype=np.int64))
     first = plan.start == 0
     fits = lengths[plan.document] <= sequence_length
-    last = plan.pack_offsets[1:] - 1
     return PackingFigures(
         documents=lengths.size,
         empty_documents=int(np.count_nonzero(lengths == 0)),
@@ -75,8 +95,13 @@ def packing_figures(plan: PackingPlan, lengths: npt.NDArray[np.integer], sequenc
         cuts=int(np.count_nonzero(~first)),
         needless_cuts=int(np.count_nonzero(~first & fits)),
         unavoidable_cuts=int((np.maximum(lengths.astype(np.int64) - 1, 0) // sequence_length).sum()),
-        tokens_lost=tokens - packed,
+        tokens_lost=tokens - packed - dropped.tokens,
         out_of_context_tokens=int(plan.length[~first].sum(dtype=np.int64)),
-        foreign_labels=int(np.count_nonzero(plan.chunk[last] < plan.chunks[last] - 1)),
-        lower_bound_packs=-(-tokens // sequence_length),
+        foreign_labels=int(np.count_nonzero(plan.chunk < plan.chunks - 1)),
+        lower_bound_packs=-(-(tokens - dropped.tokens) // sequence_length),
+        alignment_padding=int((-plan.length % align).sum(dtype=np.int64)) if align > 1 else 0,
+        dropped_documents=dropped.documents,
+        dropped_document_tokens=dropped.document_tokens,
+        dropped_chunks=dropped.chunks,
+        dropped_chunk_tokens=dropped.chunk_tokens,
     )

@@ -5,6 +5,8 @@ the fewest packs is kept, the earliest of equals, and the search ends where the 
 decreasing order is poor when both limits bind: what is large in either comes first, and what is left over is small in
 both. Vector bin packing is surveyed in Panigrahy et al., "Heuristics for vector bin packing" (2011).
 
+Little noise is best where one limit hardly binds, much where it would else be met by many small items at the end.
+
 Items are never cut. Figures on image-text sets: see `benchmarks/two_limits.py`.
 """
 
@@ -18,15 +20,17 @@ from tokpack_core.packing.order import noisy_decreasing
 from tokpack_core.packing.two_limits_kernels import best_fit_two
 
 Counts = npt.NDArray[np.integer]
+Int64 = npt.NDArray[np.int64]
+Portfolio = tuple[tuple[float, float], ...]
 
-PORTFOLIO = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7)
-"""Noise of each order that is tried."""
+PORTFOLIO = ((0.0, 0.0), (0.1, 0.0), (0.3, 0.25), (0.5, 1.0), (1.0, 0.25), (2.0, 0.0), (3.0, 0.0))
+"""Each order that is tried: its noise, and what a count left weighs in the fit, in shares of capacity / budget."""
 TABLE_ENTRIES = 1 << 24
 """Most entries of the table of rooms, 4 bytes each; wider packs are looked up in units of several tokens."""
 
 
 def pack_two_limits(
-    tokens: Counts, counts: Counts, capacity: int, budget: int, key: bytes, portfolio: tuple[float, ...] = PORTFOLIO
+    tokens: Counts, counts: Counts, capacity: int, budget: int, key: bytes, portfolio: Portfolio = PORTFOLIO
 ) -> Grouping:
     """Group items so that no pack has more than `capacity` tokens or `budget` counts.
 
@@ -34,17 +38,19 @@ def pack_two_limits(
     """
     tokens = np.ascontiguousarray(tokens, np.int64)
     counts = np.ascontiguousarray(counts, np.int64)
-    if tokens.size and not (1 <= tokens.min() <= tokens.max() <= capacity and 0 <= counts.min()):
+    if tokens.size and not (1 <= tokens.min() <= tokens.max() <= capacity and counts.min() >= 0):
         raise ValueError(f"items must have 1 to {capacity} tokens and no negative count")
     if counts.size and counts.max() > budget:
         raise ValueError(f"an item counts {counts.max()}, more than the {budget} of a pack")
     bound = lower_bound(tokens, counts, capacity, budget)
     scores = tokens * max(budget, 1) + counts * capacity
     best: Grouping | None = None
-    for number, sigma in enumerate(portfolio):
+    shift = table_shift(capacity, budget)
+    for number, (sigma, count_weight) in enumerate(portfolio):
         order = noisy_decreasing(scores, sigma, key + b" order %d" % number)
         pack_of = np.empty(tokens.size, np.int32)
-        packs = best_fit_two(order, tokens, counts, capacity, budget, table_shift(capacity, budget), pack_of)
+        weight = round(count_weight * capacity / max(budget, 1)) >> shift
+        packs = best_fit_two(order, tokens, counts, capacity, budget, shift, weight, pack_of)
         if best is None or packs < best[1].size - 1:
             best = grouped(order, pack_of, packs)
         if packs == bound:
@@ -55,11 +61,28 @@ def pack_two_limits(
 
 
 def lower_bound(tokens: Counts, counts: Counts, capacity: int, budget: int) -> int:
-    """Packs that any packing needs: either limit's total, or items of which no two share a pack."""
-    by_tokens = -(-int(tokens.sum(dtype=np.int64)) // capacity)
-    by_count = -(-int(counts.sum(dtype=np.int64)) // budget) if budget else 0
-    alone = max(int(np.count_nonzero(2 * tokens > capacity)), int(np.count_nonzero(2 * counts > budget)))
-    return max(by_tokens, by_count, alone)
+    """Packs that any packing needs by either limit alone."""
+    by_count = martello_toth(counts[counts > 0], budget) if budget else 0
+    return max(martello_toth(tokens, capacity), by_count)
+
+
+def martello_toth(sizes: Counts, capacity: int) -> int:
+    """The bound L2 of Martello and Toth ("Knapsack Problems", 1990, chapter 8), at least ceil(sum / capacity).
+
+    For each threshold a: items above capacity - a stand without any item of at least a, those above half a pack each
+    have a pack of their own, and what the items from a to half a pack do not find room for beside these comes on top.
+    """
+    if sizes.size == 0:
+        return 0
+    ordered = np.sort(sizes.astype(np.int64))
+    sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(ordered)])
+    half = int(np.searchsorted(ordered, capacity // 2, side="right"))
+    thresholds = np.unique(np.concatenate([np.ones(1, np.int64), ordered[:half]]))
+    small = sums[half] - sums[np.searchsorted(ordered, thresholds)]
+    huge = np.searchsorted(ordered, capacity - thresholds, side="right")
+    room = (huge - half) * capacity - (sums[huge] - sums[half])
+    more = np.maximum(-(-(small - room) // capacity), 0)
+    return int((ordered.size - half + more).max())
 
 
 def table_shift(capacity: int, budget: int) -> int:

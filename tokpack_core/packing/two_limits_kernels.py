@@ -34,13 +34,13 @@ POSITIONS = bit_positions()
 
 
 @njit(cache=True)
-def lowest_bit(word: np.uint64) -> int:
+def lowest_bit(word: np.uint64) -> np.int64:
     lowest = word & (~word + np.uint64(1))
     return np.int64(POSITIONS[(lowest * DE_BRUIJN) >> np.uint64(58)])
 
 
 @njit(cache=True)
-def next_room(words: UInt64, summary: UInt64, at: int) -> int:
+def next_room(words: UInt64, summary: UInt64, at: int) -> int | np.int64:
     """The first room >= `at` in a bitset, or -1."""
     word = at >> 6
     found = words[word] & (ONES << np.uint64(at & 63))
@@ -62,12 +62,13 @@ def next_room(words: UInt64, summary: UInt64, at: int) -> int:
 
 @njit(cache=True)
 def best_fit_two(
-    order: Int64, tokens: Int64, counts: Int64, capacity: int, budget: int, shift: int, pack_of: Int32
+    order: Int64, tokens: Int64, counts: Int64, capacity: int, budget: int, shift: int, weight: int, pack_of: Int32
 ) -> int:
     """Place items in the given order, each of 1 .. capacity tokens and 0 .. budget counts.
 
-    Of the packs that can take an item, one with the least room; among equal rooms one with the least count left, the
-    last that came to it. pack_of [items] gets the pack of each item. Returns the number of packs.
+    Of the packs that can take an item, one with the least room + weight x count left, room in classes; among equals
+    the one with the least count left, the last that came to it. pack_of [items] gets the pack of each item. Returns
+    the number of packs.
     """
     classes = (capacity >> shift) + 1
     words = np.zeros((budget + 1, (classes >> 6) + 1), np.uint64)
@@ -81,15 +82,17 @@ def best_fit_two(
     for item in order:
         need = (tokens[item] + round_up) >> shift
         level = -1
-        best = classes
+        best = np.int64(0)
+        least = np.int64(0)
         for candidate in range(counts[item], budget + 1):
+            if level >= 0 and need + weight * candidate >= least:
+                break
             if size[candidate]:
                 found = next_room(words[candidate], summary[candidate], need)
-                if 0 <= found < best:
+                if found >= 0 and (level < 0 or found + weight * candidate < least):
                     best = found
+                    least = found + weight * candidate
                     level = candidate
-                    if found == need:
-                        break
         if level < 0:
             pack = packs
             packs += 1

@@ -7,6 +7,7 @@ name, size, sha256, sorted by name), so touching a file changes nothing downstre
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -44,12 +45,18 @@ def source_files(work: Workplace, corpus: str) -> list[SourceFile]:
     """The files that the configuration names now, sorted by name.
 
     Raises:
-        InputError: a path matches nothing or cannot be read.
+        InputError: a path matches nothing, cannot be read, or takes in the store.
     """
     try:
-        return find_files(work.project.corpora[corpus].paths, work.project.base)
+        files = find_files(work.project.corpora[corpus].paths, work.project.base)
     except InputError as error:
         raise InputError(f"corpus {corpus}: {error}") from error
+    for file in files:
+        if Path(os.path.abspath(file.path)).is_relative_to(work.store.root):
+            raise InputError(
+                f"corpus {corpus}: its paths take in {file.path}, a file of the store; name only folders of source text"
+            )
+    return files
 
 
 def fingerprint(files: list[SourceFile]) -> dict[str, str]:

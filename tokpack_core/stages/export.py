@@ -5,6 +5,10 @@
     blend.json                            for --per-split-data-args-path, prefixes relative to this folder
     megatron_arguments.sh                 sourced by bash: MEGATRON_DATA_ARGUMENTS, with absolute paths
 
+With `packing.align`, pieces start at multiples of it and EOD fills the gaps, which are sequences of `_docs` too. The
+counts say of each prefix how many positions are filled so, and how many pieces go on in another pack and so end without
+EOD: `verify` holds the files against both.
+
 A prefix of fewer than two packs gives GPTDataset no sample and is left out of the blend.
 """
 
@@ -38,7 +42,7 @@ from tokpack_core.store.actions import Action
 from tokpack_core.store.store import Store
 
 STAGE = "megatron_dataset"
-VERSION = 1
+VERSION = 2
 FEWEST_PACKS = 2
 
 
@@ -54,6 +58,7 @@ class PrefixJob:
     vocab_size: int
     sequence_length: int
     eod: int
+    align: int
 
     @property
     def name(self) -> str:
@@ -77,13 +82,12 @@ def build(work: Workplace, dataset: str) -> Built:
         )
     facts = objects.read_manifest(work.store, tokenizer).counts
     length = config.packing.sequence_length
-    parameters: dict[str, Any] = {"sequence_length": length, "mixture": config.mixture}
+    align = config.packing.align
+    parameters: dict[str, Any] = {"sequence_length": length, "mixture": config.mixture, "align": align}
     inputs = {"plans": str(plans), "tokenizer": str(tokenizer)}
     action = Action(STAGE, VERSION, parameters, inputs)
     blocks = read_blocks(plans_folder)
-    write = partial(
-        write_dataset, work.store, work.engine, blocks, config.mixture, facts, parameters["sequence_length"]
-    )
+    write = partial(write_dataset, work.store, work.engine, blocks, config.mixture, facts, length, align)
     return finish(work, asset_key(dataset), Unit(action, write))
 
 
@@ -94,6 +98,7 @@ def write_dataset(
     mixture: dict[str, float],
     tokenizer: dict[str, Any],
     sequence_length: int,
+    align: int,
     folder: Path,
 ) -> dict[str, Any]:
     eod = tokenizer["special_tokens"]["eod"]
@@ -103,9 +108,10 @@ def write_dataset(
         for split in SPLITS:
             chosen = [block for block in blocks if (block.corpus, block.split) == (corpus, split) and block.packs]
             if chosen:
-                sizes = tokenizer["vocab_size"], sequence_length, eod
+                sizes = tokenizer["vocab_size"], sequence_length, eod, align
                 jobs.append(PrefixJob(store, folder, corpus, split, chosen, *sizes))
-    packs = dict(zip((job.name for job in jobs), engine.map(write_prefix, jobs), strict=True))
+    written = dict(zip((job.name for job in jobs), engine.map(write_prefix, jobs), strict=True))
+    packs = {name: facts["packs"] for name, facts in written.items()}
     lines = {split: split_blend(jobs, packs, mixture, split) for split in SPLITS}
     write_blend(folder / "blend.json", lines)
     script = shell_arguments(lines, sequence_length)
@@ -116,21 +122,26 @@ def write_dataset(
         "vocab_size": tokenizer["vocab_size"],
         "eod": eod,
         "dtype": dtype_for(tokenizer["vocab_size"]).name,
+        "align": align,
         "packs": packs,
+        "prefixes": written,
         "left_out_of_blend": sorted(set(packs) - blended),
     }
 
 
-def write_prefix(job: PrefixJob) -> int:
-    """Writes one prefix and returns its number of packs."""
+def write_prefix(job: PrefixJob) -> dict[str, int]:
+    """Writes one prefix and returns its number of packs and what `verify` expects of them."""
     dtype = dtype_for(job.vocab_size)
     prefix = job.folder / job.name
     docs_prefix = prefix.with_name(f"{prefix.name}_docs")
-    with PackedWriter(prefix, docs_prefix, dtype, job.sequence_length, job.eod) as writer:
+    continued = 0
+    with PackedWriter(prefix, docs_prefix, dtype, job.sequence_length, job.eod, job.align) as writer:
         for block in job.blocks:
             plan, source = read_plan(job.store, block, dtype)
             writer.write_block(plan, np.arange(plan.packs), source)
-    return writer.close().packs
+            continued += int(np.count_nonzero(plan.chunk < plan.chunks - 1))
+    exported = writer.close()
+    return {"packs": exported.packs, "padding": exported.padding, "continued_pieces": continued}
 
 
 def read_plan(store: Store, block: Block, dtype: np.dtype) -> tuple[PackingPlan, TokenSource]:
@@ -138,7 +149,7 @@ def read_plan(store: Store, block: Block, dtype: np.dtype) -> tuple[PackingPlan,
     table = pq.read_table(objects.require_object(store, block.object) / "plan.parquet", memory_map=False)
     columns = {name: table[name].to_numpy() for name in table.column_names}
     pack_offsets = np.searchsorted(columns["pack"], np.arange(block.packs + 1))
-    segments = np.arange(table.num_rows, dtype=np.int64)
+    segments = np.arange(table.num_rows, dtype=np.int32)
     chunks = columns["chunk"], columns["chunks"]
     plan = PackingPlan(pack_offsets, segments, columns["start"], columns["length"], *chunks)
     parts = [objects.require_object(store, shard) / "part" for shard in block.shards]

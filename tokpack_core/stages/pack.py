@@ -2,8 +2,9 @@
 
 A unit is a block: a run of shards of one corpus, about BLOCK_DOCUMENTS, and one split. It publishes `plan.parquet`
 with a row a segment (pack, part, document, start, length, chunk, chunks, mode), packs numbered in their final order,
-which is a keyed permutation within the block. The asset's object lists its blocks in `blocks.parquet`, each corpus and
-split ordered by the hash of the block's key, and with each block the shards that `part` counts through.
+which is a keyed permutation within the block; how well it mixes is measured and stands in the counts. The asset's
+object lists its blocks in `blocks.parquet`, each corpus and split ordered by the hash of the block's key, and with each
+block the shards that `part` counts through.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ import pyarrow.parquet as pq
 
 from tokpack_core.config import SPLITS, PackingConfig
 from tokpack_core.errors import GateError
+from tokpack_core.packing.mixing import Mixing, measure_mixing
 from tokpack_core.packing.permutation import permuted
 from tokpack_core.packing.plan import PackingPlan
-from tokpack_core.packing.strategies import pack
+from tokpack_core.packing.policies import pack_documents
 from tokpack_core.packing.truncation import PackingFigures, packing_figures
 from tokpack_core.stages import tokenizer as tokenizer_stage
 from tokpack_core.stages.asset import Built, Workplace, current, finish
@@ -37,7 +39,7 @@ from tokpack_core.verdict import Verdict
 
 STAGE = "packed_sequences"
 UNIT_STAGE = "packing_block"
-VERSION = 1
+VERSION = 2
 BLOCK_DOCUMENTS = 10**5
 BLOCK_SHARDS = 256
 BLOCK_LIMIT = 10**6
@@ -86,7 +88,7 @@ def build(work: Workplace, dataset: str) -> Built:
         for (corpus, split, run), ref, key in zip(places, results.refs, [u.action.key for u in units], strict=True)
     ]
     tokenizer, _ = tokenizer_stage.current_tokenizer(work, config.tokenizer)
-    parameters = {"sequence_length": config.packing.sequence_length, "strategy": config.packing.strategy}
+    parameters = config.packing.parameters()
     action = Action(STAGE, VERSION, parameters, {"tokenizer": str(tokenizer), "blocks": rows})
     unit = Unit(action, partial(write_blocks, work.store, rows, str(tokenizer), parameters))
     return finish(work, asset_key(dataset), unit, results.run, results.reused)
@@ -101,7 +103,7 @@ def make_unit(packing: PackingConfig, seed: int, shards: list[Shard], split: str
     action = Action(
         UNIT_STAGE,
         VERSION,
-        {**packing.model_dump(mode="json"), "split": split, "seed": seed},
+        {**packing.parameters(), "split": split, "seed": seed},
         {"documents": [shard.documents_sha256 for shard in shards]},
         library_versions("pyarrow"),
     )
@@ -112,11 +114,12 @@ def make_unit(packing: PackingConfig, seed: int, shards: list[Shard], split: str
 
 def write_plan(paths: list[Path], split: str, packing: PackingConfig, key: str, folder: Path) -> dict[str, Any]:
     parts, documents, lengths = read_lengths(paths, split)
-    plan = pack(lengths, packing.sequence_length, packing.strategy)
+    packed = pack_documents(lengths, packing, f"noise of {key}".encode())
+    plan = packed.plan
     order = permuted(plan.packs, f"packs of {key}".encode())
     write_segments(plan, order, parts, documents, folder / "plan.parquet")
-    figures = packing_figures(plan, lengths, packing.sequence_length)
-    return {"split": split, "figures": figures.as_dict()}
+    figures = packing_figures(plan, lengths, packing.sequence_length, packing.align, packed.dropped)
+    return {"split": split, "figures": figures.as_dict(), "mixing": measure_mixing(plan, order).as_dict()}
 
 
 def read_lengths(
@@ -141,19 +144,16 @@ def write_segments(
     path: Path,
 ) -> None:
     """The plan's segments with packs in the given order, as one parquet file."""
-    counts = np.diff(plan.pack_offsets)[order]
-    first = np.cumsum(counts) - counts
-    segments = np.repeat(plan.pack_offsets[:-1][order] - first, counts) + np.arange(counts.sum())
-    document = plan.document[segments]
+    plan = plan.in_order(order)
     columns = [
-        np.repeat(np.arange(plan.packs, dtype=np.int64), counts),
-        parts[document],
-        documents[document],
-        plan.start[segments],
-        plan.length[segments],
-        plan.chunk[segments],
-        plan.chunks[segments],
-        np.full(segments.size, TEXT_MODE, np.int8),
+        plan.pack_numbers(),
+        parts[plan.document],
+        documents[plan.document],
+        plan.start,
+        plan.length,
+        plan.chunk,
+        plan.chunks,
+        np.full(plan.segments, TEXT_MODE, np.int8),
     ]
     pq.write_table(pa.table(columns, schema=PLAN_SCHEMA), path, compression="zstd")
 
@@ -163,6 +163,7 @@ def write_blocks(
 ) -> dict[str, Any]:
     """Lists the blocks in their final order and sums their figures by corpus and split."""
     total = PackingFigures()
+    mixing = Mixing()
     by_split: dict[str, PackingFigures] = {}
     listed = []
     for row in sorted(rows, key=lambda r: (r["corpus"], SPLITS.index(r["split"]), r["key"])):
@@ -171,10 +172,12 @@ def write_blocks(
         place = f"{row['corpus']}/{row['split']}"
         by_split[place] = by_split.get(place, PackingFigures()) + figures
         total += figures
+        mixing += Mixing.from_dict(counts["mixing"])
         listed.append({**row, "packs": figures.packs, "tokens": figures.tokens})
     pq.write_table(pa.Table.from_pylist(listed, schema=BLOCKS_SCHEMA), folder / "blocks.parquet", compression="zstd")
     split_figures = {place: figures.as_dict() for place, figures in by_split.items()}
-    return {"tokenizer": tokenizer, **parameters, "figures": total.as_dict(), "by_split": split_figures}
+    sums = {"figures": total.as_dict(), "by_split": split_figures, "mixing": mixing.as_dict()}
+    return {"tokenizer": tokenizer, **parameters, **sums}
 
 
 def read_blocks(folder: Path) -> list[Block]:
@@ -206,6 +209,8 @@ def utilization_verdict(work: Workplace, dataset: str, figures: PackingFigures) 
         f"packing fills {figures.utilization:.2%} of {figures.packs:,} packs of {config.packing.sequence_length} "
         f"tokens ({figures.padding:,} positions are padding); at least {limit:.2%} is asked."
     )
+    if figures.alignment_padding:
+        explanation += f" Of the padding, {figures.alignment_padding:,} positions are due to `align`."
     if figures.utilization < limit:
         explanation += (
             f" Use strategy best_fit (now {config.packing.strategy}), a shorter sequence_length, more text in small "
@@ -216,6 +221,12 @@ def utilization_verdict(work: Workplace, dataset: str, figures: PackingFigures) 
 
 def nothing_lost_verdict(figures: PackingFigures) -> Verdict:
     explanation = f"{figures.tokens_lost:,} of {figures.tokens:,} tokens of {figures.documents:,} documents are lost."
+    if figures.tokens_dropped:
+        explanation += (
+            f" Policies dropped {figures.tokens_dropped:,} as they were told: {figures.dropped_documents:,} documents "
+            f"longer than a pack ({figures.dropped_document_tokens:,} tokens) and {figures.dropped_chunks:,} last "
+            f"pieces shorter than min_chunk ({figures.dropped_chunk_tokens:,})."
+        )
     return Verdict("nothing_lost", figures.tokens_lost == 0, float(figures.tokens_lost), 0.0, explanation)
 
 

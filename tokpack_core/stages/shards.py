@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tokpack_core.errors import ConfigError
 from tokpack_core.megatron.indexed_dataset import dtype_for
 from tokpack_core.megatron.shards import ShardWriter
 from tokpack_core.stages import report as report_stage
@@ -74,6 +75,12 @@ def build(work: Workplace, tokenizer: str, corpus: str) -> Built:
     report_stage.require_passed(work, tokenizer)
     ref, folder = tokenizer_stage.current_tokenizer(work, tokenizer)
     bos = work.project.tokenizers[tokenizer].bos
+    special_tokens = objects.read_manifest(work.store, ref).counts["special_tokens"]
+    if bos and special_tokens["bos"] == special_tokens["eod"]:
+        raise ConfigError(
+            f"tokenizers.{tokenizer}.bos: BOS and EOD are one token ({special_tokens['eod']}), and a document has one "
+            "EOD, at its end; remove `bos: true` or name another token in special_tokens.bos"
+        )
     units = [make_unit(ref, folder, bos, part) for part in corpus_parts(work, corpus)]
     results = run_units(work.store, work.engine, units, work.on_progress)
     inputs = {"tokenizer": str(ref), "units": [str(r) for r in results.refs]}

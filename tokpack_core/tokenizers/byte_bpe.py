@@ -23,7 +23,7 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 from tokenizers import Tokenizer as Engine
 
 from tokpack_core.bpe.merge_settings import Merges, MergeSettings
-from tokpack_core.bpe.small_merges import count_words
+from tokpack_core.bpe.regex_splitting import count_words
 from tokpack_core.bpe.training import train_merges
 from tokpack_core.config import TrainConfig, UnicodeForm
 from tokpack_core.errors import InputError
@@ -31,6 +31,7 @@ from tokpack_core.tokenizers.huggingface import MERGES_SCHEMA, HuggingFaceTokeni
 from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.pretokenizers import SPLITS
 from tokpack_core.tokenizers.token_bytes import byte_level_bytes, byte_level_name
+
 
 def train_byte_bpe(config: TrainConfig, texts: Iterator[pa.Array], unicode: UnicodeForm) -> HuggingFaceTokenizer:
     """Train on an iterator of string arrays, which is read once.
@@ -95,7 +96,7 @@ def merges_table(merges: Merges, first_id: int) -> pa.Table:
 def refuse_learnable(role: str, text: str, splits: tuple[str, ...]) -> None:
     """A special token that is one pretoken could be merged from text, and text would then give its id."""
     content = byte_level_bytes(text)
-    if content is not None and len(count_words([content.decode("utf-8", "replace")], splits)) == 1:
+    if content is not None and count_words([content.decode("utf-8", "replace")], splits).total() == 1:
         raise InputError(
             f"special token {text!r} ({role}) could be learned as an ordinary word: "
             'choose a string that the pretokenizer splits, such as "<|endoftext|>"'

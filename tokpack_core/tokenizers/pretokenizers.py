@@ -11,17 +11,19 @@ from __future__ import annotations
 
 CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
+AT_THE_END = r"\s+(?![\s\S])"
+"""White space that ends the text; a `$` would mean the end of a line to Oniguruma."""
 LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 
 
-
-def cl100k(digits: str) -> str:
+def like_cl100k(digits: str, *more: str) -> str:
     return "|".join(
         [
             CONTRACTIONS,
             r"[^\r\n\p{L}\p{N}]?\p{L}+",
             digits,
             r" ?[^\s\p{L}\p{N}]+[\r\n]*",
+            *more,
             r"\s*[\r\n]+",
             r"\s+(?!\S)",
             r"\s+",
@@ -31,9 +33,9 @@ def cl100k(digits: str) -> str:
 
 PRETOKENIZERS: dict[str, str] = {
     "gpt2": r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-    "cl100k": cl100k(r"\p{N}{1,3}"),
-    "llama3": cl100k(r"\p{N}{1,3}"),
-    "qwen2": cl100k(r"\p{N}"),
+    "cl100k": like_cl100k(r"\p{N}{1,3}", AT_THE_END),
+    "llama3": like_cl100k(r"\p{N}{1,3}"),
+    "qwen2": like_cl100k(r"\p{N}"),
     "o200k": "|".join(
         [
             rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+{CONTRACTIONS}?",

@@ -145,7 +145,7 @@ def load_sentencepiece(path: Path, metadata: Metadata, published: Mapping[str, s
     try:
         engine = sentencepiece.SentencePieceProcessor(model_proto=model)
         adds_dummy_prefix(model)
-        usable = engine.vocab_size() > 0
+        usable = bool(model) and engine.vocab_size() > 0
     except (RuntimeError, ValueError):
         usable = False
     if not usable:

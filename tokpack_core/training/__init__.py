@@ -1,1 +1,1 @@
-"""What trainers read: packs, their masks, labels and positions. torch is an optional extra: `pip install tokpack[train]`."""
+"""What trainers read: packs, their masks, labels and positions; torch comes with `pip install tokpack[train]`."""

@@ -49,8 +49,14 @@ class PackedGPTDataset(GPTDataset):
 
     def __getitem__(self, idx: int | None) -> dict[str, torch.Tensor]:
         """Sample `idx`; None is Megatron's filler of incomplete batches, which trains nothing."""
-        _, sequences = self._query_document_sample_shuffle_indices(0 if idx is None else idx)
-        pack = self.packed[int(sequences[0])]
+        text, sequences = self._query_document_sample_shuffle_indices(0 if idx is None else idx)
+        # With S + 1 tokens a sample ends in the next pack's first token, with S it starts behind the last one's end.
+        pack = self.packed[int(sequences[0 if self.config.add_extra_token_to_sequence else -1])]
+        if not np.array_equal(text[: pack.tokens.size], pack.tokens):
+            raise InputError(
+                f"{self.packed.prefix}: sample {idx} is not exactly one pack, so its boundaries are unknown: "
+                "give Megatron the prefix of the packs and its index cache a folder of its own"
+            )
         sample = megatron_sample(pack)
         if self.config.create_attention_mask:
             seen = torch.from_numpy(visibility(pack.segments))[None]

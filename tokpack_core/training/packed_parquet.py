@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -36,9 +37,9 @@ SCHEMA = pa.schema(
 class Row:
     """One pack as Megatron-Bridge reads it."""
 
-    input_ids: np.ndarray
-    seq_start_id: np.ndarray
-    loss_mask: np.ndarray
+    input_ids: npt.NDArray[np.int32]
+    seq_start_id: npt.NDArray[np.int32]
+    loss_mask: npt.NDArray[np.int8]
     left_out: int
     """Documents of one token."""
 

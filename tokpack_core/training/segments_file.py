@@ -12,13 +12,16 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from tokpack_core.errors import InputError
-from tokpack_core.megatron.export import Plan
 from tokpack_core.training.segments import FILL, ImageAttention
+
+if TYPE_CHECKING:  # its kernels would be compiled in every process that only reads
+    from tokpack_core.megatron.export import Plan
 
 ROW = np.dtype([("document", "<i4"), ("image_attention", "i1")])
 Int64 = npt.NDArray[np.int64]

@@ -15,8 +15,8 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from tokpack_core.training.layout import cu_seqlens
-from tokpack_core.training.segments import IMAGE, ImageAttention, Int32, PackSegments, document_ends
+from tokpack_core.training.layout import Int64, cu_seqlens
+from tokpack_core.training.segments import IMAGE, Flags, ImageAttention, Int32, PackSegments, document_ends
 
 BLOCK_SIZE = 128
 MaskMod = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
@@ -27,7 +27,7 @@ def visibility(segments: PackSegments) -> Int32:
     ends = np.cumsum(segments.length, dtype=np.int32)
     begins = ends - segments.length
     last = document_ends(segments)
-    number = np.cumsum(last) - last
+    number: Int64 = np.cumsum(last) - last
     document_begin = cu_seqlens(segments)[:-1][number]
     image = segments.mode == IMAGE
     attention = segments.image_attention
@@ -42,7 +42,7 @@ def visibility(segments: PackSegments) -> Int32:
     return seen
 
 
-def first_image_begins(number: np.ndarray, image: np.ndarray, begins: Int32) -> Int32:
+def first_image_begins(number: Int64, image: Flags, begins: Int32) -> Int32:
     """First token of the first image of each document, int32 [documents]; 0 where there is none."""
     documents, first = np.unique(number[image], return_index=True)
     out = np.zeros(int(number.max(initial=-1)) + 1, np.int32)

@@ -1,0 +1,133 @@
+"""Audit and tracing: every difference between text and dataset is found, and none is made up."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.command_line import refused, tokpack
+from tests.small_project import SmallProject, write_small_project
+from tests.test_graph import expected_documents
+from tokpack_core.megatron.indexed_reader import IndexedReader
+from tokpack_core.stages.asset import Built
+from tokpack_core.stages.audit import Audit, audit_dataset, chance_of_at_most, upper_bound
+from tokpack_core.stages.trace import documents_of_pack, find_document, open_dataset
+from tokpack_core.store.lineage import read_graph
+
+DATASET = "megatron_dataset/base"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> SmallProject:
+    return write_small_project(tmp_path_factory.mktemp("audit"))
+
+
+@pytest.fixture(scope="module")
+def built(project: SmallProject) -> Built:
+    return project.build()[DATASET]
+
+
+def run_audit(project: SmallProject, built: Built, documents: int | None = None, seed: int = 0) -> Audit:
+    store = project.work().store
+    graph = read_graph(store)
+    return audit_dataset(open_dataset(store, graph, built.entry.object), graph, documents, seed)
+
+
+def test_a_sound_dataset_passes_token_by_token(project: SmallProject, built: Built) -> None:
+    audit = run_audit(project, built)
+    expected = [ids for corpus in ("docs", "code") for ids in expected_documents(project, corpus).values()]
+    assert (audit.documents, audit.checked, audit.differing) == (len(expected), len(expected), 0)
+    assert audit.tokens == sum(map(len, expected))
+    assert "all documents were compared" in audit.conclusion()
+
+
+def test_a_sample_is_seeded(project: SmallProject, built: Built) -> None:
+    first, again, other = (run_audit(project, built, 30, seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first.tokens != other.tokens
+    assert 10 < first.checked < 60
+    assert first.differing == 0
+
+
+def alter_unseen(path: Path) -> None:
+    """Changes one token and leaves size, time and mode as they were, as a failing disk would."""
+    before = path.stat()
+    path.chmod(0o644)
+    tokens = np.fromfile(path, np.uint16)
+    tokens[100] ^= 1
+    tokens.tofile(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    path.chmod(before.st_mode)
+
+
+@pytest.mark.parametrize("place", ["shard", "dataset"])
+def test_one_wrong_token_is_found_and_its_document_named(tmp_path: Path, place: str) -> None:
+    project = write_small_project(tmp_path)
+    built = project.build()[DATASET]
+    if place == "dataset":
+        path = built.folder / "docs" / "train_512.bin"
+    else:
+        path = next((project.store / "objects" / "tokenized_part").glob("*/part.bin"))
+    alter_unseen(path)
+    audit = run_audit(project, built)
+    assert audit.differing == 1
+    assert len(audit.examples) == 1
+    said = refused(tmp_path, "audit", DATASET, "--all", store=project.store)
+    assert "1 of" in said
+
+
+def test_a_document_is_traced_to_its_tokens(project: SmallProject, built: Built) -> None:
+    store = project.work().store
+    version = open_dataset(store, read_graph(store), built.entry.object)
+    expected = expected_documents(project, "docs")
+    for document in [*sorted(expected)[::7], "empty"]:
+        (place,) = find_document(version, document)
+        tokens: list[int] = []
+        for piece in place["segments"]:
+            pack = IndexedReader(version.folder / piece["prefix"]).sequence(piece["pack"])
+            tokens += pack[piece["offset"] : piece["offset"] + piece["length"]].tolist()
+        assert tokens == expected[document]
+        assert place["tokens"] == len(tokens)
+        source = (project.folder / place["source"]).read_text().splitlines()[place["row"] - 1]
+        assert f'"id": "{document}"' in source
+
+
+def test_the_documents_of_a_pack_are_those_that_lead_to_it(project: SmallProject, built: Built) -> None:
+    store = project.work().store
+    version = open_dataset(store, read_graph(store), built.entry.object)
+    segments = documents_of_pack(version, "docs/train_512", 3)
+    assert [s.offset for s in segments] == [sum(s.length for s in segments[:i]) for i in range(len(segments))]
+    for segment in segments:
+        (place,) = find_document(version, segment.document)
+        assert vars(segment) in place["segments"]
+
+
+def test_the_commands(project: SmallProject, built: Built) -> None:
+    found = tokpack(project.folder, "audit", DATASET, "--documents", "20", "--json", store=project.store).json
+    assert found["differing"] == 0
+    assert "with 95 % confidence fewer than" in found["conclusion"]
+    traced = tokpack(project.folder, "lineage", DATASET, "--document", "assert", "--json", store=project.store).json
+    assert traced[0]["corpus"] == "docs"
+    shown = tokpack(project.folder, "lineage", DATASET, "--pack", "docs/train_512:0", store=project.store)
+    assert " to " in shown.out
+    assert "id 'nobody'" in refused(project.folder, "lineage", DATASET, "--document", "nobody", store=project.store)
+    assert "no pack 999999" in refused(
+        project.folder, "lineage", DATASET, "--pack", "docs/train_512:999999", store=project.store
+    )
+    assert "is no Megatron dataset" in refused(project.folder, "audit", "corpus/docs", store=project.store)
+
+
+def test_the_bound_of_a_sample_without_a_difference() -> None:
+    """0.95 = 1 - (1 - p)^n gives p = 1 - 0.05^(1/n); for 2,000 it is 0.1497 %."""
+    assert upper_bound(0, 2000) == pytest.approx(1 - 0.05 ** (1 / 2000), rel=1e-9)
+    assert f"{upper_bound(0, 2000):.2%}" == "0.15%"
+
+
+def test_the_bound_of_a_sample_with_differences() -> None:
+    """One-sided Clopper-Pearson by its definition: at the bound, k or fewer have a chance of 5 %."""
+    for differing, checked in ((1, 10), (3, 50), (7, 400)):
+        bound = upper_bound(differing, checked)
+        assert chance_of_at_most(differing, checked, bound) == pytest.approx(0.05, abs=1e-6)
+        assert bound > differing / checked
+    assert upper_bound(5, 5) == 1.0

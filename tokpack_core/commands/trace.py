@@ -1,0 +1,61 @@
+"""`tokpack lineage DATASET --document ID` and `--pack PREFIX:NUMBER`: one document, or one pack, through a dataset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tokpack_core.commands.results import console, print_json
+from tokpack_core.commands.store_access import graph_of, store_that_knows
+from tokpack_core.errors import InputError
+from tokpack_core.stages.trace import DatasetVersion, documents_of_pack, find_document, open_dataset
+from tokpack_core.store.lineage import find_object
+
+
+def trace_and_show(name: str, document: str | None, pack: str | None, json: bool) -> None:
+    """Raises InputError when there is no such dataset, document or pack."""
+    store = store_that_knows(name)
+    graph = graph_of(store)
+    version = open_dataset(store, graph, find_object(store, graph, name))
+    found: list[dict[str, Any]]
+    if document is not None:
+        found = find_document(version, document)
+    else:
+        found = [vars(segment) for segment in documents_of_pack(version, *parse_pack(pack or ""))]
+    if json:
+        print_json(found)
+    elif document is not None:
+        show_document(version, found)
+    else:
+        show_pack(found)
+
+
+def parse_pack(text: str) -> tuple[str, int]:
+    prefix, _, number = text.rpartition(":")
+    if not prefix or not number.isdecimal():
+        raise InputError(f"{text!r} names no pack; write the prefix and the number, like en/train_4096:0")
+    return prefix, int(number)
+
+
+def show_document(version: DatasetVersion, places: list[dict[str, Any]]) -> None:
+    out = console()
+    for place in places:
+        out.print(f"[bold]{place['id']}[/]  {place['tokens']:,} tokens, {place['split']} split of {place['corpus']}")
+        out.print(f"  source  {place['source']}, row {place['row']}")
+        out.print(f"  shard   {place['shard']}, row {place['shard_row']}")
+        for piece in place["segments"]:
+            end = piece["start"] + piece["length"]
+            out.print(
+                f"  pack    {piece['pack']} of {version.folder.name[:12]}/{piece['prefix']}, positions "
+                f"{piece['offset']} to {piece['offset'] + piece['length']}: tokens {piece['start']} to {end}, "
+                f"chunk {piece['chunk'] + 1} of {piece['chunks']}"
+            )
+        if not place["segments"]:
+            out.print("  in no pack: it has no token, or a packing policy dropped it")
+
+
+def show_pack(segments: list[dict[str, Any]]) -> None:
+    out = console()
+    for piece in segments:
+        end = piece["offset"] + piece["length"]
+        chunk = f", chunk {piece['chunk'] + 1} of {piece['chunks']}" if piece["chunks"] > 1 else ""
+        out.print(f"  {piece['offset']:>7} to {end:<7} {piece['document']}{chunk}")

@@ -1,0 +1,93 @@
+"""Megatron's index cache beside a prefix, which it reuses whatever the prefix holds by now.
+
+GPTDataset keeps its shuffles in `PREFIX/cache/<class>_indices/` (older versions: `cache/` in the prefix's folder) unless
+told otherwise. The key hashes the prefix's path and the settings but not its content, so after a prefix is rewritten
+the old indices are reused silently. A cache is taken to be fresh only when it is newer than both files and every index
+in it lies inside the sequences.
+
+    <hash>-<class>-<split>-description.txt     the hashed JSON; dataset_path is the prefix
+    ...-document_index.npy                     int32 [epochs x sequences]: sequences in the order in which they are read
+    ...-sample_index.npy                       int [samples + 1, 2]: place in document_index, first token there
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from tokpack_core.megatron.indexed_dataset import Index, bin_path, idx_path
+
+DESCRIPTION = "-description.txt"
+
+
+def stale_cache_problems(prefix: Path, index: Index) -> tuple[list[str], list[str]]:
+    """Faults (a cache that may be stale) and notes (a cache that fits), one sentence a folder."""
+    faults, notes = [], []
+    for folder in cache_folders(prefix):
+        cached = list(caches_of(prefix, folder))
+        if not cached:
+            continue
+        if all(is_fresh(prefix, index, base) for base in cached):
+            notes.append(
+                f"{folder} caches Megatron's indices of this content: remove it before you write {prefix} again"
+            )
+        else:
+            faults.append(
+                f"{folder} is a stale cache: Megatron would reuse its indices whatever {prefix} holds now; remove it "
+                "and set --data-cache-path to a folder elsewhere"
+            )
+    return faults, notes
+
+
+def cache_folders(prefix: Path) -> list[Path]:
+    parents = [prefix / "cache", prefix.parent / "cache"]
+    return [folder for parent in parents if parent.is_dir() for folder in sorted(parent.glob("*_indices"))]
+
+
+def caches_of(prefix: Path, folder: Path) -> Iterator[Path]:
+    """Paths, without what follows the split's name, of each cached set of indices that may be of this prefix."""
+    described = set()
+    for path in sorted(folder.glob(f"*{DESCRIPTION}")):
+        base = path.with_name(path.name.removesuffix(DESCRIPTION))
+        described.add(base.name)
+        if described_name(path) in (None, prefix.name):
+            yield base
+    for path in sorted(folder.iterdir()):
+        if not any(path.name.startswith(name) for name in described):
+            yield path
+
+
+def described_name(description: Path) -> str | None:
+    """Name of the prefix that a description is about, None if it does not say."""
+    try:
+        return os.path.basename(json.loads(description.read_text(encoding="utf-8"))["dataset_path"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def is_fresh(prefix: Path, index: Index, base: Path) -> bool:
+    files = [
+        base.with_name(f"{base.name}-{name}") for name in ("description.txt", "document_index.npy", "sample_index.npy")
+    ]
+    if not all(file.is_file() for file in files):
+        return False
+    written = max(path.stat().st_mtime_ns for path in (bin_path(prefix), idx_path(prefix)))
+    if min(file.stat().st_mtime_ns for file in files) < written:
+        return False
+    try:
+        documents = np.load(files[1], mmap_mode="r", allow_pickle=False)
+        samples = np.load(files[2], mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError):
+        return False
+    if documents.ndim != 1 or samples.ndim != 2 or documents.size == 0 or samples.shape[0] == 0:
+        return False
+    if documents.min() < 0 or documents.max() >= index.sequence_lengths.size:
+        return False
+    places, offsets = samples[:, 0], samples[:, 1]
+    if places.min() < 0 or places.max() >= documents.size:
+        return False
+    return bool((offsets <= index.sequence_lengths[documents[places]]).all())

@@ -1,0 +1,185 @@
+"""Our own encoder in the place of Hugging Face's, for files that it understands and gives the same ids for.
+
+A tokenizer.json qualifies if its model is BPE over all 256 bytes without extras, its pretokenizer is ByteLevel behind
+any number of isolated Splits whose regexes have an automaton, and its normalizer is none, NFC or NFKC. Before it is
+used, its ids are compared with the library's on strings that are hard for either part; one difference, and the library
+stays. Two kinds of text always go to the library: those that hold an added token that is not special (text matches
+those), and those that the normalizer changes, since the library's version of Unicode is older than ours. What is
+normalized by the newer version is left alone by the older one: to it, new marks are characters that nothing combines
+with.
+
+Loading and checking cost about a second, so this waits until the library has encoded some text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from tokenizers import Tokenizer as Engine
+
+from tokpack_core.bpe.regex_syntax import Unsupported
+from tokpack_core.bpe.unicode_categories import category_lines
+from tokpack_core.config import UnicodeForm
+from tokpack_core.tokenizers.encoded import Encoded, concatenate
+from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
+from tokpack_core.tokenizers.token_bytes import BYTE_TO_CHARACTER, byte_level_bytes
+
+Encode = Callable[[pa.Array], Encoded]
+WORTH_LOADING = 2**20
+"""Bytes of text that the library encodes before."""
+MOST_ADDED_TOKENS = 64
+EXTRAS = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
+FORMS: dict[str | None, UnicodeForm] = {None: "none", "NFC": "nfc", "NFKC": "nfkc"}
+
+
+class FastEngine:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._encode: Encode | None = None
+        self._seen = 0
+
+    @property
+    def in_use(self) -> bool:
+        return self._encode is not None
+
+    def encode(self, texts: pa.Array, by_library: Encode) -> Encoded:
+        """Ids by our encoder or, as long as it is not worth while or not equal, by the library."""
+        if self._encode is None and 0 <= self._seen <= WORTH_LOADING:
+            self._seen += texts.nbytes
+            if self._seen > WORTH_LOADING:
+                self._encode = equal_encoder(self._engine, by_library)
+        return by_library(texts) if self._encode is None else self._encode(texts)
+
+
+def equal_encoder(engine: Engine, by_library: Encode) -> Encode | None:
+    """An encoder that gives the library's ids on all hard texts, or None."""
+    description = json.loads(engine.to_str())
+    splits = split_patterns(description["pre_tokenizer"])
+    form = FORMS.get((description["normalizer"] or {}).get("type"))
+    if splits is None or form is None or not plain_byte_bpe(description["model"]):
+        return None
+    added = [token["content"] for token in description["added_tokens"] if not token["special"]]
+    if len(added) > MOST_ADDED_TOKENS:
+        return None
+    # These load kernels, which small texts have no use for.
+    from tokpack_core.bpe.encoder import ByteBpeEncoder
+    from tokpack_core.config import NormalizeConfig
+    from tokpack_core.corpus.normalization import normalize
+
+    try:
+        encoder = ByteBpeEncoder(bpe_model(description["model"]), splits)
+    except Unsupported:
+        return None
+    normalization = NormalizeConfig(unicode=form, byte_order_marks="keep")
+
+    def for_library(texts: pa.Array) -> list[pa.Array]:
+        masks = [pc.match_substring(texts, content) for content in added]
+        if form != "none":
+            masks.append(pc.not_equal(texts, normalize(texts, normalization)[0]))
+        return [mask for mask in masks if pc.any(mask).as_py()]
+
+    def routed(texts: pa.Array) -> Encoded:
+        masks = for_library(texts)
+        if not masks:
+            return encoder.encode(texts)
+        library = np.logical_or.reduce([mask.to_numpy(zero_copy_only=False) for mask in masks])
+        borders = [0, *(np.flatnonzero(np.diff(library)) + 1).tolist(), len(library)]
+        return concatenate(
+            (by_library if library[start] else encoder.encode)(texts.slice(start, stop - start))
+            for start, stop in pairwise(borders)
+        )
+
+    texts = pa.array(hard_texts([token["content"] for token in description["added_tokens"]]), pa.string())
+    ours, theirs = routed(texts), by_library(texts)
+    equal = np.array_equal(ours.ids, theirs.ids) and np.array_equal(ours.offsets, theirs.offsets)
+    return routed if equal else None
+
+
+def plain_byte_bpe(model: dict[str, Any]) -> bool:
+    return (
+        model["type"] == "BPE"
+        and not any(model.get(extra) for extra in EXTRAS)
+        and all(character in model["vocab"] for character in BYTE_TO_CHARACTER.values())
+    )
+
+
+def split_patterns(pretokenizer: dict[str, Any] | None) -> tuple[str, ...] | None:
+    """The regexes of the stages; None for a pretokenizer that is more than isolated splits and bytes."""
+    if pretokenizer is None:
+        return None
+    steps = pretokenizer["pretokenizers"] if pretokenizer["type"] == "Sequence" else [pretokenizer]
+    patterns = []
+    for step in steps[:-1]:
+        if (
+            step["type"] != "Split"
+            or step["behavior"] != "Isolated"
+            or step["invert"]
+            or "Regex" not in step["pattern"]
+        ):
+            return None
+        patterns.append(step["pattern"]["Regex"])
+    last = steps[-1]
+    if last["type"] != "ByteLevel" or last["add_prefix_space"] or (not patterns and not last["use_regex"]):
+        return None
+    return (*patterns, PRETOKENIZERS["gpt2"]) if last["use_regex"] else tuple(patterns)
+
+
+def bpe_model(model: dict[str, Any]) -> Any:
+    from tokpack_core.bpe.encoder import BpeModel
+
+    ids: dict[str, int] = model["vocab"]
+    pairs = [merge if isinstance(merge, list) else merge.split(" ") for merge in model["merges"]]
+    left, right, token = (
+        np.array([(ids[first], ids[second], ids[first + second]) for first, second in pairs], np.int32).reshape(-1, 3).T
+    )
+    whole = ((byte_level_bytes(name), token_id) for name, token_id in ids.items()) if model.get("ignore_merges") else ()
+    return BpeModel(
+        np.array([ids[BYTE_TO_CHARACTER[byte]] for byte in range(256)], np.int32),
+        np.ascontiguousarray(left),
+        np.ascontiguousarray(right),
+        np.ascontiguousarray(token),
+        np.arange(left.size, dtype=np.int32),
+        tuple((content, token_id) for content, token_id in whole if content),
+    )
+
+
+def hard_texts(added: list[str]) -> list[str]:
+    """Strings on which encoders disagree if they ever do."""
+    firsts = [chr(first) for first, _, category, _ in category_lines() if category != "Cs"]
+    lasts = [chr(last) for _, last, category, _ in category_lines() if category != "Cs"]
+    runs = [
+        unit * 3000 for unit in ("a", "A", " ", "\n", "\t", "1", "!", "你", "é", "\u0301", "\r\n", " \n", "ab ", "'s")
+    ]
+    contractions = [f"{a}'{b}{c}" for a in ("x", " ", "1", "") for b in CONTRACTED for c in ("", "x", " ", "\n")]
+    return [
+        "",
+        *runs,
+        *contractions,
+        *added,
+        *(f"x{content} {content}{content}\n" for content in added),
+        "".join(firsts),
+        " ".join(firsts),
+        "a".join(lasts),
+        "\n".join(lasts),
+        "1'".join(firsts),
+        *(
+            " " * left + unit + "\n" * right + "x"
+            for left in range(4)
+            for right in range(4)
+            for unit in ("a", "\t", ".", "/")
+        ),
+        "1234567 12 ١٢٣٤ ½ ⅷⅷⅷⅷ 1,234.5",
+        "def f(x):\n\treturn  x + 1  \n\n\n    # ok\r\n\u2028\u0085\u3000x",
+        "e\u0301 \u1100\u1161\u11a8 \u212b ﬁ ① Ａ a\u0323\u0307 \u0307\u0323",
+        "HELLOWorld helloWORLD ǅungla İstanbul ſtraße ŉ",
+        "\ufeffmark\ufeff \u200b\u200d🏳️‍🌈 \x00\x1f\x7f\ufffd\U0010ffff",
+    ]
+
+
+CONTRACTED = ("s", "S", "t", "re", "RE", "rE", "ve", "m", "ll", "LL", "lL", "d", "D", "ſ", "r", "l", "v", "x", "é")
