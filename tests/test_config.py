@@ -137,7 +137,9 @@ def test_a_tokenizer_changes_no_text_of_a_mixture(tmp_path: Path, trained: str, 
     if agree:
         load_project(folder)
     else:
-        with pytest.raises(ConfigError, match=rf"a\.yaml:18: .*form {trained}, .* `zh_web` of normalize.unicode {mixed}"):
+        with pytest.raises(
+            ConfigError, match=rf"a\.yaml:18: .*form {trained}, .* `zh_web` of normalize.unicode {mixed}"
+        ):
             load_project(folder)
 
 

@@ -1,9 +1,12 @@
 """The graph as Dagster sees it: definitions, `tokpack build`, and the real webserver with its daemon."""
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import dagster as dg
@@ -12,6 +15,7 @@ import pytest
 from tests.dagster_server import dagster_dev, environment, python_module
 from tests.small_project import SmallProject, write_small_project
 from tokpack_assets.build_defs import build_defs
+from tokpack_assets.run import is_interruption
 from tokpack_core.engine import LocalEngine
 from tokpack_core.store import history
 from tokpack_core.store.store import open_store
@@ -127,7 +131,7 @@ def test_wrong_input_is_one_sentence(project: SmallProject) -> None:
     ("arguments", "said"),
     [
         (["build", "megatron_dataset/bose"], "there is no asset megatron_dataset/bose"),
-        (["build", "--retrain", "bpe_900"], "there is no tokenizer bpe_900 to retrain"),
+        (["build", "--retrain", "corpus/docs"], "name a tokenizer to train again; there are tokenizer_model/bpe_600"),
     ],
 )
 def test_wrong_names_are_one_sentence(project: SmallProject, arguments: list[str], said: str) -> None:
@@ -144,12 +148,61 @@ def test_a_wrong_configuration_is_told_before_anything_runs(project: SmallProjec
     assert not project.store.exists()
 
 
+@pytest.mark.parametrize(
+    ("store", "home", "said"),
+    [
+        ("data", None, "data: this folder holds other files; name an empty or new folder for the store"),
+        ("store", "configs/project.yaml", "configs/project.yaml: Dagster cannot keep its history here"),
+        ("store", "broken", "broken: Dagster cannot use this folder (while parsing"),
+    ],
+)
+def test_folders_that_cannot_be_used_are_one_sentence(
+    project: SmallProject, monkeypatch: pytest.MonkeyPatch, store: str, home: str | None, said: str
+) -> None:
+    """Whatever the configuration has, before anything runs."""
+    monkeypatch.setenv("TOKPACK_STORE", store)
+    (project.folder / "broken").mkdir()
+    (project.folder / "broken" / "dagster.yaml").write_text("{", encoding="utf-8")
+    monkeypatch.setenv("DAGSTER_HOME", home or "")
+    result = subprocess.run([*TOKPACK, "build"], cwd=project.folder, capture_output=True, text=True)
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert said in result.stderr
+    assert home is None or not (project.folder / "dagster_home").exists()
+
+
+def test_two_builds_at_once_in_a_fresh_folder(project: SmallProject) -> None:
+    """Both make the store and Dagster's databases, which must not meet."""
+    command = [*TOKPACK, "build", "corpus/docs"]
+    builds = [
+        subprocess.Popen(command, cwd=project.folder, env=environment(project), stderr=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    assert [(build.communicate()[1], build.returncode) for build in builds] == [("", 0)] * 4
+
+
+def test_an_interrupted_step_is_no_failure() -> None:
+    """Ctrl-C reaches Dagster inside of a step, which then counts as failed."""
+
+    @dg.asset
+    def stopped() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+
+    @dg.asset
+    def failed() -> None:
+        raise ValueError
+
+    for asset, expected in ((stopped, True), (failed, False)):
+        result = dg.materialize([asset], instance=dg.DagsterInstance.ephemeral(), raise_on_error=False)
+        assert any(is_interruption(event) for event in result.all_events) is expected
+
+
 def test_a_trained_tokenizer_is_kept_until_asked(project: SmallProject) -> None:
     tokpack(project, "build", "tokenizer_model/bpe_600")
     (project.folder / "data" / "code" / "new.txt").write_text("qqzz " * 4000)
     kept = json.loads(tokpack(project, "build", "tokenizer_model/bpe_600", "--json").stdout)
     assert "its training text changed" in kept["assets"]["tokenizer_model/bpe_600"]["stale"]
-    trained = json.loads(tokpack(project, "build", "tokenizer_model/bpe_600", "--retrain", "bpe_600", "--json").stdout)
+    trained = json.loads(tokpack(project, "build", "--retrain", "tokenizer_model/bpe_600", "--json").stdout)
     assert "stale" not in trained["assets"]["tokenizer_model/bpe_600"]
     assert trained["assets"]["tokenizer_model/bpe_600"]["units_run"] == 1
 

@@ -264,7 +264,7 @@ def test_a_published_token_that_is_both_bos_and_eod_does_not_start_documents(pro
     (published / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<|endoftext|>"}), encoding="utf-8")
     project.edit("family: byte_bpe\n    vocab_size: 600", "family: pretrained\n    path: published\n    bos: true")
     project.edit('{eod: "<|endoftext|>", pad: "<|pad|>"}', '{bos: "<|endoftext|>"}')
-    with pytest.raises(ConfigError, match="bpe_600.bos: BOS and EOD are one token"):
+    with pytest.raises(ConfigError, match=r"bpe_600\.bos: BOS and EOD are one token"):
         project.build("tokenized_shards/bpe_600/docs")
 
 

@@ -31,7 +31,7 @@ def run(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     names = ("TOKPACK_CONFIGS", "TOKPACK_STORE", "DAGSTER_HOME")
     environment = {name: value for name, value in os.environ.items() if name not in names}
-    environment |= {"PATH": path, "MEGATRON_DATA_CACHE": str(folder / "cache")}
+    environment["PATH"] = path
     return subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script], cwd=folder, env=environment, capture_output=True, text=True
     )
@@ -56,7 +56,7 @@ def test_the_data_arguments_name_existing_prefixes(demo: Path) -> None:
     for prefix in prefixes:
         assert Path(f"{prefix}.bin").is_file()
         assert Path(f"{prefix}.idx").is_file()
-    assert words[words.index("--data-cache-path") + 1] == str(demo / "cache")
+    assert words[words.index("--data-cache-path") + 1] == str(demo / "megatron_cache")
 
 
 def test_the_server_starts(demo: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
@@ -65,6 +65,7 @@ def test_workers_give_the_batches_of_one_process(tmp_path: Path, start_method: s
         assert all(torch.equal(batch[name], values) for name, values in expected.items())
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 4), st.integers(1, 5), st.integers(0, 3))
 def test_ranks_share_every_epoch_without_overlap_or_loss(packs: int, batch_size: int, ranks: int, seed: int) -> None:
     steps = -(-3 * packs // (batch_size * ranks))
@@ -75,6 +76,7 @@ def test_ranks_share_every_epoch_without_overlap_or_loss(packs: int, batch_size:
         assert sorted(stream[epoch * packs : (epoch + 1) * packs]) == list(range(packs))
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 30), st.integers(1, 4), st.integers(0, 40))
 def test_any_step_resumes_the_same_stream(packs: int, batch_size: int, start: int) -> None:
     whole = list(islice(PackBatches(packs, batch_size, rank=1, ranks=2), start + 5))

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from tests.training_sets import SEQUENCE_LENGTH, TextSet, write_text_set
 from tokpack_core.config import Strategy
+from tokpack_core.packing.plan import PackingPlan
 from tokpack_core.training.collators import flatten, flatten_visible, megatron_batch
 from tokpack_core.training.context_parallel import pad_documents, rank_places
 from tokpack_core.training.layout import cu_seqlens, document_ids, loss_mask, max_seqlen, position_ids
 from tokpack_core.training.packed_dataset import PackedDataset
 from tokpack_core.training.segments import FILL, IMAGE, TEXT, ImageAttention, PackSegments, joined
-from tokpack_core.training.segments_file import ROW, segments_path
+from tokpack_core.training.segments_file import ROW, segment_rows, segments_path
 from tokpack_core.training.visibility import block_mask, dense_mask, visibility
 
 CASES: list[tuple[Strategy, int, bool]] = [
@@ -215,3 +216,21 @@ def test_segments_file_is_an_ordinary_npy(tmp_path: Path) -> None:
     rows = np.load(io.BytesIO(data))
     assert rows.dtype == ROW
     assert len(data) == 192 + 5 * rows.size
+
+
+def test_neighbouring_pieces_of_a_document_are_one_only_when_they_follow_on() -> None:
+    plan = PackingPlan(
+        pack_offsets=np.array([0, 4, 5, 7]),
+        document=np.array([9, 9, 9, 4, 9, 4, 2]),
+        start=np.array([0, 3, 8, 0, 11, 5, 0]),
+        length=np.array([3, 5, 3, 5, 16, 6, 9], np.int32),
+        chunk=np.zeros(7, np.int32),
+        chunks=np.ones(7, np.int32),
+    )
+    rows = segment_rows(plan, np.array([2, 0, 1]), 16, ImageAttention.ISOLATE_IMAGES)
+    assert rows["document"].tolist() == [0, 1, FILL, 0, 0, 0, 1, 0]
+    assert rows["image_attention"].tolist() == [1, 1, 1, 1, 1, 1, 1, 1]
+    plan.start[1] = 4
+    rows = segment_rows(plan, np.array([0]), 16, ImageAttention.CAUSAL)
+    assert rows["document"].tolist() == [0, 1, 2, 3]
+    assert segment_rows(plan, np.zeros(0, np.int64), 16, ImageAttention.CAUSAL).size == 0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import orjson
 from rich.console import Console
@@ -22,7 +24,7 @@ from tokpack_core.stages.unit import OnProgress
 from tokpack_core.stages.unit import Progress as UnitProgress
 
 
-def build_and_show(names: list[str], retrain: list[str] | None, workers: int | None, json: bool) -> None:
+def build_and_show(names: list[str], retrain: bool, workers: int | None, json: bool) -> None:
     """`tokpack build`.
 
     Raises:
@@ -38,7 +40,7 @@ def build_and_show(names: list[str], retrain: list[str] | None, workers: int | N
 
 
 def build_with_bar(
-    project: Project, store: Path, names: list[str], retrain: list[str] | None, workers: int | None, quiet: bool
+    project: Project, store: Path, names: list[str], retrain: bool, workers: int | None, quiet: bool
 ) -> BuildOutcome:
     engine = LocalEngine(workers) if workers else default_engine()
     with progress_bar(quiet) as on_progress:
@@ -69,12 +71,29 @@ def progress_bar(quiet: bool) -> Iterator[OnProgress]:
             tasks: dict[str, TaskID] = {}
 
             def show(now: UnitProgress) -> None:
-                if now.stage not in tasks or now.done == 1:
+                if now.stage not in tasks or now.done <= 1:
                     tasks[now.stage] = bars.add_task(now.stage, rate="")
                 rate = f"{now.done}/{now.total} units, {now.weight_done / 1e6 / max(now.seconds, 1e-9):,.1f} MB/s"
                 bars.update(tasks[now.stage], total=now.weight_total, completed=now.weight_done, rate=rate)
 
             yield show
+
+
+def text_changes(shown: dict[str, Any]) -> Iterator[str]:
+    """What reading left out or replaced, and what normalization changed, by kind."""
+    problems = shown.get("problems", {})
+    for reason, count in problems.get("skipped", {}).items():
+        yield f"{count:,} documents skipped: {reason}"
+    if problems.get("replaced_documents"):
+        yield f"{problems['replaced_characters']:,} replaced characters in {problems['replaced_documents']:,} documents"
+    languages = shown.get("normalization", {})
+    kinds: Counter[str] = Counter()
+    for lang, changes in languages.items():
+        if lang != "replaced":
+            kinds.update({kind: change["documents"] for kind, change in changes.items()})
+    for kind, documents in sorted(kinds.items()):
+        examples = list(languages["replaced"])[:3] if kind in ("nfc", "nfkc") else []
+        yield f"{kind} changed {documents:,} documents" + (f" ({', '.join(examples)}, …)" if examples else "")
 
 
 def as_json(outcome: BuildOutcome) -> dict[str, object]:
@@ -90,6 +109,8 @@ def show_outcome(outcome: BuildOutcome, console: Console) -> None:
     for key, shown in outcome.assets.items():
         if "stale" in shown:
             console.print(f"[yellow]stale[/]  {key}: {shown['stale']}", highlight=False)
+        for line in text_changes(shown):
+            console.print(f"[cyan]text[/]  {key}: {line}", highlight=False)
     for warning in outcome.warnings:
         console.print(f"[yellow]warning[/]  {warning}", highlight=False)
     run, reused = outcome.total("units_run"), outcome.total("units_reused")

@@ -32,8 +32,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document fo
 def build(
     assets: Assets = None,
     retrain: Annotated[
-        list[str] | None, typer.Option(help="Train this frozen tokenizer again; can be given several times.")
-    ] = None,
+        bool, typer.Option("--retrain", help="Train the named tokenizers again (all if no asset is named).")
+    ] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: TOKPACK_WORKERS, else all.")] = None,
     json: AsJson = False,
 ) -> None:
@@ -65,12 +65,15 @@ def dev(
     port: Annotated[int, typer.Option("--port", "-p", help="Port on 127.0.0.1.")] = 3000,
 ) -> None:
     """Open the Dagster UI on this machine: materialize, observe, explain."""
-    from tokpack_assets.environment import prepare_dagster_home
+    from tokpack_assets.environment import configs_folder, prepare_dagster_home
+    from tokpack_core.config_files import load_project
 
+    with show_errors():
+        load_project(configs_folder())
     prepare_dagster_home()
     arguments = ["-m", "tokpack_assets.definitions", "-h", "127.0.0.1", "-p", str(port)]
     print(f"the Dagster UI opens on http://127.0.0.1:{port}", flush=True)
-    os.execv(sys.executable, [sys.executable, "-m", "dagster", "dev", *arguments])
+    os.execv(sys.executable, [sys.executable, "-W", "ignore", "-m", "dagster", "dev", *arguments])
 
 
 def main() -> None:

@@ -19,13 +19,15 @@ from tokpack_core.config_files import load_project
 from tokpack_core.corpus.demo import DemoCorpus, build_demo_corpus
 from tokpack_core.stages.asset import read_json
 
-TOKENIZER = "bpe_16k"
+TOKENIZERS = {False: ("bpe_16k", 16_000), True: ("bpe_8k", 8_000)}
+"""Name and vocabulary size, by offline: the standard library alone is half the text."""
 DATASET = "demo_4k"
-VOCABULARY = {False: 16_000, True: 8_000}
-"""By offline: the standard library alone is half the text."""
+SEQUENCE_LENGTH = 4096
+RARE_BELOW = 5
 SHARES = {"zh": 0.3, "en": 0.3, "code": 0.2, "multilingual": 0.2}
 EPOCHS = {"zh": 1.0, "en": 1.0, "code": 1.0, "multilingual": 1.0}
 MAIN_LANGUAGES = ("zh", "en", "code")
+LISTED_LANGUAGES = 16
 
 
 def run_demo(folder: Path, offline: bool, workers: int | None, json: bool) -> None:
@@ -45,9 +47,12 @@ def run_demo(folder: Path, offline: bool, workers: int | None, json: bool) -> No
     (folder / "configs").mkdir(exist_ok=True)
     (folder / "configs" / "demo.yaml").write_text(demo_config(corpus, offline), encoding="utf-8")
     console.print("[bold]2[/] assets", highlight=False)
-    outcome = build_with_bar(load_project(folder / "configs"), folder / "store", [], None, workers, json)
+    outcome = build_with_bar(load_project(folder / "configs"), folder / "store", [], False, workers, json)
     raise_failures(outcome)
-    summary = summarize(outcome, corpus) | {"seconds": round(time.monotonic() - begin, 1), "folder": str(folder)}
+    summary = summarize(outcome, corpus, TOKENIZERS[offline][0]) | {
+        "seconds": round(time.monotonic() - begin, 1),
+        "folder": str(folder),
+    }
     if json:
         sys.stdout.buffer.write(orjson.dumps(summary, option=orjson.OPT_INDENT_2) + b"\n")
     else:
@@ -74,32 +79,33 @@ def demo_config(corpus: DemoCorpus, offline: bool) -> str:
         "    splits: {train: 0.96, valid: 0.02, test: 0.02}\n"
         for name, paths in corpus.corpora.items()
     )
+    tokenizer, vocab_size = TOKENIZERS[offline]
     shares = ", ".join(f"{name}: {SHARES[name]}" for name in corpus.corpora)
     epochs = ", ".join(f"{name}: {EPOCHS[name]}" for name in corpus.corpora)
     return f"""\
 # The demo: edit it and run `tokpack build` in the folder above to see what is built again and what is not.
 corpora:
 {corpora}tokenizers:
-  {TOKENIZER}:
+  {tokenizer}:
     family: byte_bpe
-    vocab_size: {VOCABULARY[offline]}
+    vocab_size: {vocab_size}
     train_on: {{{shares}}}          # shares of the training sample
     sample_bytes: 12MB
     special_tokens: {{eod: "<|endoftext|>", pad: "<|pad|>"}}
-    checks: {{rare_below: 5, max_rare_token_share: 0.10, min_vocabulary_utilization: 0.90}}
+    checks: {{rare_below: {RARE_BELOW}, max_rare_token_share: 0.10, min_vocabulary_utilization: 0.90}}
 datasets:
   {DATASET}:
-    tokenizer: {TOKENIZER}
+    tokenizer: {tokenizer}
     mixture: {{{epochs}}}           # epochs of each corpus
-    packing: {{strategy: best_fit, sequence_length: 4096}}
+    packing: {{strategy: best_fit, sequence_length: {SEQUENCE_LENGTH}}}
     checks: {{min_packing_utilization: 0.95}}
 """
 
 
-def summarize(outcome: BuildOutcome, corpus: DemoCorpus) -> dict[str, Any]:
+def summarize(outcome: BuildOutcome, corpus: DemoCorpus, tokenizer: str) -> dict[str, Any]:
     """The figures of the demo as plain data."""
     assets = outcome.assets
-    folder = Path(assets[f"vocabulary_report/{TOKENIZER}"]["path"])
+    folder = Path(assets[f"vocabulary_report/{tokenizer}"]["path"])
     report = read_json(folder / "report.json")
     packed = assets[f"packed_sequences/{DATASET}"]
     dataset = assets[f"megatron_dataset/{DATASET}"]
@@ -109,10 +115,10 @@ def summarize(outcome: BuildOutcome, corpus: DemoCorpus) -> dict[str, Any]:
         "text_bytes": sum(corpus.bytes_by_language.values()),
         "documents": sum(shown["documents"] for shown in shards),
         "tokens": sum(shown["tokens"] for shown in shards),
-        "bytes_per_token": {row["lang"]: row["bytes_per_token"] for row in report["test"]["languages"]},
+        "bytes_per_token": {row["lang"]: row["bytes_per_token"] for row in report["sample"]["languages"]},
         "vocab_size": report["vocabulary"]["size"],
         "vocabulary_utilization": report["sample"]["vocabulary_utilization"],
-        "rare_token_share": next(row["share"] for row in report["sample"]["rare"] if row["below"] == 5),
+        "rare_token_share": next(row["share"] for row in report["sample"]["rare"] if row["below"] == RARE_BELOW),
         "packs": packed["packs"],
         "packing_utilization": packed["utilization"],
         "needless_cuts": packed["needless_cuts"],
@@ -134,8 +140,8 @@ def show_summary(summary: dict[str, Any], folder: Path, console: Console) -> Non
         "tokens": f"{summary['tokens']:,}",
         "bytes per token": bytes_per_token(summary["bytes_per_token"]),
         "vocabulary": f"{summary['vocab_size']:,} entries, {summary['vocabulary_utilization']:.1%} of them used, "
-        f"{summary['rare_token_share']:.1%} rare (seen fewer than 5 times in the training sample)",
-        "packs": f"{summary['packs']:,} of 4,096 tokens, {summary['packing_utilization']:.2%} filled",
+        f"{summary['rare_token_share']:.1%} rare (seen fewer than {RARE_BELOW} times in the training sample)",
+        "packs": f"{summary['packs']:,} of {SEQUENCE_LENGTH:,} tokens, {summary['packing_utilization']:.2%} filled",
         "cuts": f"{summary['needless_cuts']:,} needless, {summary['unavoidable_cuts']:,} of documents longer than a "
         f"pack, {summary['tokens_lost']:,} tokens lost",
         "work": f"{summary['units_run']} units run, {summary['units_reused']} reused, {summary['seconds']} s",
@@ -144,20 +150,22 @@ def show_summary(summary: dict[str, Any], folder: Path, console: Console) -> Non
         table.add_row(f"[bold]{name}[/]", value)
     console.print()
     console.print(table, highlight=False)
-    console.print(f"\n[bold]The dataset, read by Megatron-Core as it is:[/] {summary['dataset']}", highlight=False)
+    console.print("\n[bold]The dataset, read by Megatron-Core as it is[/] (.bin/.idx, and _docs.bin/.idx by document)")
     for prefix in summary["prefixes"]:
-        console.print(f"  {prefix}.bin/.idx   {prefix}_docs.bin/.idx", highlight=False)
+        console.print(f"  {summary['dataset']}/{prefix}", highlight=False, soft_wrap=True)
     show_next_commands(summary, folder, console)
 
 
 def bytes_per_token(by_language: dict[str, float]) -> str:
-    """Chinese, English and code, then the best and the worst of the others."""
-    main = [f"{lang} {by_language[lang]:.2f}" for lang in MAIN_LANGUAGES if by_language.get(lang)]
-    others = sorted((value, lang) for lang, value in by_language.items() if value and lang not in MAIN_LANGUAGES)
-    if others:
-        (low, worst), (high, best) = others[0], others[-1]
-        main.append(f"{len(others)} others from {low:.2f} ({worst}) to {high:.2f} ({best})")
-    return ", ".join(main)
+    """Chinese, English and code, then the others by amount of text, the many small ones as a range."""
+    main = [lang for lang in MAIN_LANGUAGES if by_language.get(lang)]
+    others = [lang for lang, value in by_language.items() if value and lang not in MAIN_LANGUAGES]
+    listed = [f"{lang} {by_language[lang]:.2f}" for lang in main + others[: LISTED_LANGUAGES - len(main)]]
+    small = sorted((by_language[lang], lang) for lang in others[LISTED_LANGUAGES - len(main) :])
+    if small:
+        (low, worst), (high, best) = small[0], small[-1]
+        listed.append(f"and {len(small)} others from {low:.2f} ({worst}) to {high:.2f} ({best})")
+    return ", ".join(listed)
 
 
 def show_next_commands(summary: dict[str, Any], folder: Path, console: Console) -> None:
@@ -167,8 +175,9 @@ def show_next_commands(summary: dict[str, Any], folder: Path, console: Console) 
         f"cd {folder}": "the commands below look for configs/ and store/ here",
         f"{tokpack} dev": "the Dagster UI: the graph, checks, history",
         f"{tokpack} lineage {dataset}": "which files and which tokenizer made it",
-        f"{tokpack} verify {summary['dataset']}": "every digest and every index again",
-        f"{tokpack} inspect {summary['dataset']}/{summary['prefixes'][0]}": "a pack, decoded",
+        f"{tokpack} verify {dataset}": "every digest and every index again",
+        f"{tokpack} inspect {summary['dataset']}/en/train_{SEQUENCE_LENGTH}": "a pack, decoded",
+        f"{tokpack} audit {dataset}": "documents encoded again and compared token by token",
         f"{tokpack} build": "again: nothing to do; edit configs/demo.yaml and see what is",
         f"xdg-open {summary['report']}": "the vocabulary report",
     }

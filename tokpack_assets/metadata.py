@@ -19,12 +19,12 @@ def asset_metadata(built: Built) -> Shown:
     shown: Shown = {
         "digest": built.entry.object.digest,
         "path": dg.MetadataValue.path(str(built.folder)),
-        "size_bytes": built.manifest.size,
+        "size_bytes": built.manifest.size + built.units_bytes,
         "units_run": built.units_run,
         "units_reused": built.units_reused,
     }
     if built.stale:
-        shown["stale"] = f"kept, though {built.stale}; train again with `tokpack build --retrain NAME`"
+        shown["stale"] = f"kept, though {built.stale}; train again with `tokpack build --retrain {built.asset}`"
     if "tokenizer" in built.counts:
         shown["tokenizer"] = str(built.counts["tokenizer"])
     of_stage = OF_STAGE.get(built.entry.object.stage)

@@ -31,7 +31,7 @@ class BuildOutcome:
     """What a build did.
 
     Attributes:
-        assets: by key, in order: the numbers and words that Dagster's UI shows.
+        assets: by key, in order: the figures that Dagster's UI shows.
         failures: one sentence each.
         warnings: checks that failed without blocking.
     """
@@ -50,20 +50,20 @@ def run_build(
     engine: LocalEngine,
     names: list[str],
     on_progress: OnProgress,
-    retrain: list[str] | None = None,
+    retrain: bool = False,
 ) -> BuildOutcome:
     """Builds the named assets and all they stand on; everything when no name is given.
 
     Args:
-        retrain: tokenizers to train again; an empty list means each one that is built.
+        retrain: train the tokenizers again that are among the named assets, or all when none is named.
 
     Raises:
-        ConfigError: there is no such asset or tokenizer.
+        ConfigError: there is no such asset, or none of the named ones is a tokenizer to retrain.
         TokpackError: the store or Dagster's folder cannot be used.
         KeyboardInterrupt: the build was interrupted.
     """
     plans = select(plan_graph(project), names)
-    again = retrain_keys(project, retrain)
+    again = retrain_keys(project, names) if retrain else frozenset()
     definitions = build_defs(project, store, engine, on_progress, again)
     open_store(store, create=True)
     with open_instance() as instance:
@@ -113,15 +113,12 @@ def is_interruption(event: dg.DagsterEvent) -> bool:
     )
 
 
-def retrain_keys(project: Project, names: list[str] | None) -> frozenset[str]:
-    if names is None:
-        return frozenset()
-    known = list(project.tokenizers)
-    for name in names:
-        if name.removeprefix("tokenizer_model/") not in known:
-            raise ConfigError(f"there is no tokenizer {name} to retrain; there are {', '.join(known)}")
-    chosen = [name.removeprefix("tokenizer_model/") for name in names] or known
-    return frozenset(tokenizer.asset_key(name) for name in chosen)
+def retrain_keys(project: Project, names: list[str]) -> frozenset[str]:
+    known = [tokenizer.asset_key(name) for name in project.tokenizers]
+    chosen = [key for key in known if key in names] if names else known
+    if not chosen:
+        raise ConfigError(f"--retrain: name a tokenizer to train again; there are {', '.join(known)}")
+    return frozenset(chosen)
 
 
 def built_assets(events: list[dg.DagsterEvent]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -1,11 +1,12 @@
 """`tokpack verify`: recomputes digests and structure of a prefix, a folder, an object or a whole store.
 
-Faults are one sentence each, and so are notes, which are advice about what is sound. Of a whole store, every object is checked, and that every action and every entry of a
-history names an object that is there.
+Faults are one sentence each, and so are notes, which are advice about what is sound. Of a whole store, every object is
+checked, and that every action and every entry of a history names an object that is there.
 """
 
 from __future__ import annotations
 
+import filecmp
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -78,10 +79,10 @@ def verify_target(name: str, quiet: bool, known: Known = NOTHING) -> Checked:
         raise InputError(f"{name} is no prefix: only of one can vocabulary, EOD and sequence length be given")
     if (path / "store.json").is_file():
         return verify_store(open_store(path), quiet)
+    if idx_path(prefix).is_file() or bin_path(prefix).is_file():  # a cache of Megatron's is a folder of that name
+        return verify_prefix(prefix, known)
     if path.is_dir():
         return verify_folder(path, quiet)
-    if idx_path(prefix).is_file() or bin_path(prefix).is_file():
-        return verify_prefix(prefix, known)
     if path.is_file():
         return verify_file(path)
     store = store_that_knows(name)
@@ -131,8 +132,8 @@ def verify_prefix(prefix: Path, known: Known = NOTHING) -> Checked:
     eod = counts.get("eod") if known.eod is None else known.eod
     length = known.sequence_length or counts.get("sequence_length")
     findings = Findings(list(output_faults(manifest)))
-    if length is None:
-        findings += examine(manifest.output, vocab_size=vocab_size, eod=eod)
+    if manifest.content["command"] != "pack":
+        findings += examine(manifest.output, vocab_size=vocab_size, eod=eod, sequence_length=known.sequence_length)
     else:
         expected = ExpectedPacks(
             length, eod, counts.get("align", 1), counts.get("padding"), counts.get("foreign_labels")
@@ -143,14 +144,14 @@ def verify_prefix(prefix: Path, known: Known = NOTHING) -> Checked:
 
 
 def packs_findings(prefix: Path, vocab_size: int | None, expected: ExpectedPacks) -> Findings:
-    """Of both views of packs."""
+    """Of both views of packs, and that they are of the same bytes where the second is no link."""
     docs = prefix.with_name(f"{prefix.name}_docs")
+    both = bin_path(prefix), bin_path(docs)
+    differ = Findings()
+    if all(path.is_file() for path in both) and not both[0].samefile(both[1]) and not filecmp.cmp(*both, shallow=False):
+        differ = Findings([f"{both[1]} does not hold the bytes of {both[0]}: copy one over the other, or pack again"])
     as_packs = examine(prefix, vocab_size=vocab_size, sequence_length=expected.sequence_length)
-    as_documents = examine(docs, packs=expected)
-    same_bytes = {fault.replace(str(bin_path(docs)), str(bin_path(prefix))) for fault in as_documents.faults}
-    if bin_path(docs).is_file() and bin_path(prefix).is_file() and same_bytes <= set(as_packs.faults):
-        return as_packs
-    return as_packs + as_documents
+    return differ + as_packs + examine(docs, packs=expected)
 
 
 def output_faults(manifest: RunManifest) -> Iterator[str]:

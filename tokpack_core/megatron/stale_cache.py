@@ -1,7 +1,7 @@
 """Megatron's index cache beside a prefix, which it reuses whatever the prefix holds by now.
 
-GPTDataset keeps its shuffles in `PREFIX/cache/<class>_indices/` (older versions: `cache/` in the prefix's folder) unless
-told otherwise. The key hashes the prefix's path and the settings but not its content, so after a prefix is rewritten
+GPTDataset keeps its shuffles in `PREFIX/cache/<class>_indices/` unless told otherwise; `cache/` in the prefix's folder
+is looked at too. The key hashes the prefix's path and the settings but not its content, so after a prefix is rewritten
 the old indices are reused silently. A cache is taken to be fresh only when it is newer than both files and every index
 in it lies inside the sequences.
 

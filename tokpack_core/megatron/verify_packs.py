@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from tokpack_core.megatron.indexed_dataset import Index, idx_path
+from tokpack_core.megatron.indexed_dataset import CHUNK, Index, idx_path
 from tokpack_core.megatron.indexed_reader import Tokens
 
 TOKEN_CHUNK = 1 << 22
@@ -38,7 +38,6 @@ class ExpectedPacks:
 class PackView:
     """Some packs, sequence by sequence; arrays are [sequences]."""
 
-    first_sequence: int
     pack: npt.NDArray[np.int64]
     length: npt.NDArray[np.int64]
     is_last: npt.NDArray[np.bool_]
@@ -51,14 +50,15 @@ class PackView:
 def pack_problems(docs_prefix: Path, index: Index, tokens: Tokens, expected: ExpectedPacks) -> list[str]:
     """Problems of a `_docs` view whose index has none, and whose pointers are therefore inside `tokens`."""
     path = idx_path(docs_prefix)
-    edges = index.document_indices
-    starts = np.concatenate([index.sequence_pointers // index.dtype.itemsize, [tokens.size]])[edges]
-    wrong = np.flatnonzero(np.diff(starts) != expected.sequence_length)
-    if wrong.size:
-        return [
-            f"{path}: {wrong.size} of {edges.size - 1} packs are not {expected.sequence_length} tokens, first pack "
-            f"{wrong[0]} with {starts[wrong[0] + 1] - starts[wrong[0]]}: pack again"
-        ]
+    packs = index.document_indices.size - 1
+    for begin in range(0, packs, CHUNK):
+        sizes = np.diff(document_starts(index, tokens, begin, min(begin + CHUNK, packs)))
+        wrong = np.flatnonzero(sizes != expected.sequence_length)
+        if wrong.size:
+            return [
+                f"{path}: pack {begin + wrong[0]} of {packs} is not {expected.sequence_length} tokens but "
+                f"{sizes[wrong[0]]}: Megatron's samples would drift off the packs"
+            ]
     padding = opened = 0
     spoiled_gap = open_inside = open_at_end = mixed_tail = -1
     for view in pack_views(index, tokens, expected):
@@ -79,8 +79,8 @@ def pack_problems(docs_prefix: Path, index: Index, tokens: Tokens, expected: Exp
     elif expected.padding is not None and padding < expected.padding:
         where = f", perhaps at the end of pack {mixed_tail}" if mixed_tail >= 0 else ""
         problems.append(
-            f"{path}: padding that is not EOD {expected.eod}: {expected.padding} positions are padding by the manifest, "
-            f"and {padding} of them are found filled with it{where}: pack again"
+            f"{path}: padding that is not EOD {expected.eod}: by the manifest {expected.padding} positions are "
+            f"padding, but {padding} are found filled with it{where}: pack again"
         )
     if expected.continued is not None and opened > expected.continued:
         first = open_inside if open_inside >= 0 else open_at_end
@@ -89,6 +89,15 @@ def pack_problems(docs_prefix: Path, index: Index, tokens: Tokens, expected: Exp
             f"on in another pack by the manifest, first in pack {first}: pack again"
         )
     return problems
+
+
+def document_starts(index: Index, tokens: Tokens, begin: int, end: int) -> npt.NDArray[np.int64]:
+    """First token of documents begin .. end - 1, and where the last of them ends: [end - begin + 1]."""
+    edges = index.document_indices[begin : end + 1]
+    starts = np.full(edges.size, tokens.size, np.int64)
+    inside = edges < index.sequence_lengths.size
+    starts[inside] = index.sequence_pointers[edges[inside]] // index.dtype.itemsize
+    return starts
 
 
 def first_pack(known: int, view: PackView, flags: npt.NDArray[np.bool_]) -> int:
@@ -107,7 +116,6 @@ def pack_views(index: Index, tokens: Tokens, expected: ExpectedPacks) -> Iterato
         start = stop - length
         not_eod = tokens[begin * size : end * size] != expected.eod
         yield PackView(
-            first_sequence=first,
             pack=begin + start // size,
             length=length,
             is_last=stop % size == 0,

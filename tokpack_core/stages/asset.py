@@ -12,7 +12,7 @@ import orjson
 from tokpack_core.config import Project
 from tokpack_core.engine import LocalEngine
 from tokpack_core.stages.file_errors import file_errors
-from tokpack_core.stages.unit import OnProgress, Unit, run_unit
+from tokpack_core.stages.unit import OnProgress, Progress, Unit, UnitResults, run_unit
 from tokpack_core.store import actions, history, leases, objects
 from tokpack_core.store.history import HistoryEntry
 from tokpack_core.store.objects import Manifest, ObjectRef
@@ -42,6 +42,7 @@ class Built:
 
     Attributes:
         counts: the figures of its manifest.
+        units_bytes: bytes on disk of the units that the asset is made of.
         units_run: pieces of work done now, the asset's own object included.
         units_reused: pieces of work found in the store.
         stale: why the asset is out of date though it was kept, if it is.
@@ -51,6 +52,7 @@ class Built:
     entry: HistoryEntry
     manifest: Manifest
     folder: Path
+    units_bytes: int
     units_run: int
     units_reused: int
     stale: str | None = None
@@ -71,11 +73,14 @@ def build_under_lease(build: Callable[[Workplace], Built], work: Workplace) -> B
 
 
 def finish(
-    work: Workplace, asset: str, unit: Unit, units_run: int = 0, units_reused: int = 0, stale: str | None = None
+    work: Workplace, asset: str, unit: Unit, units: UnitResults | None = None, stale: str | None = None
 ) -> Built:
-    """Builds the asset's own object in this process, and records it as the newest version."""
+    """Builds the asset's own object in this process out of its units, and records it as the newest version."""
+    units = units or UnitResults([], 0, 0)
     with leases.hold(work.store):
         cached = actions.lookup(work.store, unit.action) is not None
+        if not cached:
+            work.on_progress(Progress(asset, 0, 1, 0, unit.weight, 0.0))
         ref = run_unit(work.store, unit)
         entry = history.append(work.store, asset, unit.action.key, ref, work.run)
     return Built(
@@ -83,8 +88,9 @@ def finish(
         entry,
         objects.read_manifest(work.store, ref),
         objects.folder_of(work.store, ref),
-        units_run + (not cached),
-        units_reused + cached,
+        sum(objects.read_manifest(work.store, part).size for part in dict.fromkeys(units.refs)),
+        units.run + (not cached),
+        units.reused + cached,
         stale,
     )
 
@@ -93,7 +99,7 @@ def kept(work: Workplace, asset: str, entry: HistoryEntry, stale: str | None) ->
     """The newest version as it stands, without any work."""
     leases.claim(work.store, entry.object)
     manifest = objects.read_manifest(work.store, entry.object)
-    return Built(asset, entry, manifest, objects.folder_of(work.store, entry.object), 0, 1, stale)
+    return Built(asset, entry, manifest, objects.folder_of(work.store, entry.object), 0, 0, 1, stale)
 
 
 def current(work: Workplace, asset: str) -> tuple[ObjectRef, Path]:

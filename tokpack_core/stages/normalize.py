@@ -104,7 +104,7 @@ def build(work: Workplace, corpus: str) -> Built:
     results = run_units(work.store, work.engine, units, work.on_progress)
     action = Action(STAGE, VERSION, inputs={"units": [str(ref) for ref in results.refs]})
     unit = Unit(action, partial(write_parts, work.store, results.refs))
-    return finish(work, asset_key(corpus), unit, results.run, results.reused)
+    return finish(work, asset_key(corpus), unit, results)
 
 
 def make_unit(config: CorpusConfig, run: list[InventoryFile], sources: dict[str, SourceFile]) -> Unit:

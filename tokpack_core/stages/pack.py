@@ -91,7 +91,7 @@ def build(work: Workplace, dataset: str) -> Built:
     parameters = config.packing.parameters()
     action = Action(STAGE, VERSION, parameters, {"tokenizer": str(tokenizer), "blocks": rows})
     unit = Unit(action, partial(write_blocks, work.store, rows, str(tokenizer), parameters))
-    return finish(work, asset_key(dataset), unit, results.run, results.reused)
+    return finish(work, asset_key(dataset), unit, results)
 
 
 def shard_runs(shards: list[Shard]) -> list[list[Shard]]:

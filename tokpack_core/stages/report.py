@@ -84,7 +84,7 @@ def build(work: Workplace, tokenizer: str) -> Built:
     )
     action = Action(STAGE, VERSION, {"name": tokenizer}, read.as_json(), library_versions(*tokenizer_stage.LIBRARIES))
     unit = Unit(action, partial(write_report, work.store, tokenizer, read))
-    return finish(work, asset_key(tokenizer), unit, results.run, results.reused)
+    return finish(work, asset_key(tokenizer), unit, results)
 
 
 def sample_unit(store: Store, tokenizer: ObjectRef, folder: Path, part: SamplePart, seed: int) -> Unit:

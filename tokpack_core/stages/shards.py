@@ -85,7 +85,7 @@ def build(work: Workplace, tokenizer: str, corpus: str) -> Built:
     results = run_units(work.store, work.engine, units, work.on_progress)
     inputs = {"tokenizer": str(ref), "units": [str(r) for r in results.refs]}
     unit = Unit(Action(STAGE, VERSION, inputs=inputs), partial(write_shards, work.store, ref, results.refs))
-    return finish(work, asset_key(tokenizer, corpus), unit, results.run, results.reused)
+    return finish(work, asset_key(tokenizer, corpus), unit, results)
 
 
 def make_unit(tokenizer: ObjectRef, tokenizer_folder: Path, bos: bool, part: Part) -> Unit:

@@ -59,11 +59,12 @@ class Progress:
         return self.seconds * (self.weight_total - self.weight_done) / max(self.weight_done, 1)
 
     def describe(self) -> str:
+        """One line: what is done, and for work of some size the rate and the time left."""
+        done = f"{self.stage}: {self.done} of {self.total} {'unit' if self.total == 1 else 'units'}"
+        if not self.done or self.weight_total < SMALL_WORK:
+            return done
         rate = self.weight_done / 1e6 / max(self.seconds, 1e-9)
-        return (
-            f"{self.stage}: {self.done} of {self.total} units, {self.weight_done / 1e6:,.1f} MB at {rate:,.1f} MB/s, "
-            f"{self.seconds_left:,.0f} s left"
-        )
+        return f"{done}, {self.weight_done / 1e6:,.1f} MB at {rate:,.1f} MB/s, {self.seconds_left:,.0f} s left"
 
 
 OnProgress = Callable[[Progress], None]
