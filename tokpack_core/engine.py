@@ -9,13 +9,17 @@ import multiprocessing
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
 from tokpack_core.errors import TokpackError
+
+PATIENCE_SECONDS = 3
+"""How long an interrupted worker may take to end by itself."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -38,6 +42,7 @@ class LocalEngine:
             yield from map(function, items)
             return
         context = multiprocessing.get_context("forkserver")
+        others = set(multiprocessing.active_children())
         pool = ProcessPoolExecutor(workers, mp_context=context, initializer=end_with_parent)
         try:
             waiting: deque[Future[Result]] = deque()
@@ -52,8 +57,22 @@ class LocalEngine:
                 "a worker process died, most likely killed for lack of memory; run again with fewer workers "
                 "(TOKPACK_WORKERS), finished units are kept"
             ) from error
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                # An interrupt does not wait for units, which may run for minutes; nothing of theirs has a name yet.
+                end_processes(set(multiprocessing.active_children()) - others)
+            raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def end_processes(processes: Iterable[BaseProcess]) -> None:
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.join(PATIENCE_SECONDS)
+        if process.is_alive():
+            process.kill()
 
 
 def end_with_parent() -> None:

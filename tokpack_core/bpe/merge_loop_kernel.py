@@ -86,8 +86,8 @@ def merge_while(  # type: ignore[no-untyped-def]
     """Merges until there are as many tokens as `merges` has rows, or no pair occurs `threshold` times.
 
     Symbols are one cell each at the start. `tokens` exist; token t is arena[begins[t] : begins[t + 1]], and what made
-    it goes to merges[t]: left, right, count (int64). A pair that is born here makes a token of fewer than
-    `below_length` bytes. Returns (tokens, arena, cells: int32, length of each symbol in cells).
+    it goes to merges[t]: left, right, count (int64). A merge makes a token of fewer than
+    `below_length` bytes, or of two single ones. Returns (tokens, arena, cells: int32, length of each symbol in cells).
     """
     most_tokens = merges.shape[0]
     pairs, rows, pool = count_pairs(symbols, weights, threshold)
@@ -95,8 +95,12 @@ def merge_while(  # type: ignore[no-untyped-def]
     heap_pairs = np.empty(rows + 1024, np.int64)
     heaped = 0
     for row in range(pairs.shape[0]):
-        if pairs[row, KEY] != FREE:
-            push(heap_counts, heap_pairs, heaped, pairs[row, COUNT], pairs[row, KEY], tie_break, arena, begins)
+        key = pairs[row, KEY]
+        if key == FREE:
+            continue
+        length = begins[(key >> 32) + 1] - begins[key >> 32] + begins[(key & RIGHT) + 1] - begins[key & RIGHT]
+        if length == 2 or length < below_length:
+            push(heap_counts, heap_pairs, heaped, pairs[row, COUNT], key, tie_break, arena, begins)
             heaped += 1
     filled = pool.size
     cells = np.ones(most_tokens, np.int32)

@@ -25,7 +25,7 @@ class MergeSettings:
     """A pair that occurs fewer times is not merged; one that occurs 0 times never is."""
     tie_break: TieBreak = "hugging_face"
     max_token_length: int | None = None
-    """As in Hugging Face's trainer: a merge of a merged symbol makes a token of fewer bytes than this."""
+    """As in Hugging Face's trainer: a token that is merged has fewer bytes than this; two single bytes always merge."""
     alphabet: bytes = BYTE_LEVEL_ORDER
     """Bytes that have an id whether they occur or not; those that occur have one too."""
     max_pretoken_bytes: int | None = None

@@ -1,6 +1,6 @@
 """Follows an automaton over UTF-8 bytes and writes where pretokens end.
 
-Functions that are inlined take no part in reference counting (`_nrt=False`), which would cost more than the step itself.
+Functions that are inlined take no part in reference counting (`_nrt=False`), which would cost more than they do.
 """
 
 from __future__ import annotations
