@@ -1,11 +1,23 @@
-"""Packing speed and quality in one run: our strategies against plain best-fit-decreasing.
+"""Packing speed and quality in one run: our strategies, the algorithms of three trainers, and the usual baselines.
 
-The peer is best-fit-decreasing in good plain Python: items sorted by length, open packs in a sorted list of rooms
-searched by bisection; over the whole set, and over batches of 1,000 documents as trainers that map a dataset do.
-Lengths are lognormal like web documents (median 600 tokens, sigma 1.2). CPU time of this process; the packers are
-compiled before they are timed.
+The peers are the published packages' own functions, imported as they stand; one that is not installed is left out and
+said so. They need not be in the project's environment (without their torch and CUDA extras they are small):
 
-    python benchmarks/packing.py [DOCUMENTS] [SEQUENCE_LENGTH]
+    pip install --target peers --no-deps trl datasets dill multiprocess xxhash axolotl accelerate ai2-olmo-core
+    pip install --target peers cached_path omegaconf bettermap
+    PYTHONPATH=peers python benchmarks/packing.py [DOCUMENTS] [SEQUENCE_LENGTH]
+
+    TRL         trl.data_utils._pack_bfd, the function behind `packing_strategy="bfd"`, over batches of 1,000 documents
+                as `pack_dataset` maps it, and over the whole set; cutting what is longer (its default truncates it).
+                Tokens are of Arrow's null type, so copying them costs it nothing.
+    OLMo-core   olmo_core.data.utils.InstancePacker over the whole set, given pieces as its `fragment` strategy cuts.
+    Axolotl     axolotl.utils.samplers.multipack.pack_parallel with its sampler's defaults (first fit in groups of
+                100,000), one process, given the same pieces (it drops longer documents itself).
+
+`plain` is best-fit-decreasing in good plain Python: sorted rooms searched by bisection. Lengths are lognormal like web
+documents (median 600 tokens, sigma 1.2). CPU time of this process; what is compiled is compiled before it is timed.
+Truncation: cuts of documents that would fit, unavoidable cuts, tokens lost, tokens without the start of their document,
+and padding.
 """
 
 from __future__ import annotations
@@ -13,14 +25,20 @@ from __future__ import annotations
 import sys
 import time
 from bisect import bisect_left, insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
+import pyarrow as pa
 
-from tokpack_core.packing.strategies import pack
+from tokpack_core.config import PackingConfig
+from tokpack_core.packing.pieces import Pieces, cut
+from tokpack_core.packing.plan import PackingPlan
+from tokpack_core.packing.policies import pack_documents
 from tokpack_core.packing.truncation import packing_figures
 
-Packs = list[list[tuple[int, int]]]
+Loads = np.ndarray
+Packer = Callable[[np.ndarray, int], Loads]
+"""From the lengths of pieces, each at most a pack, to the tokens of each pack."""
 
 
 def web_lengths(documents: int) -> np.ndarray:
@@ -28,16 +46,11 @@ def web_lengths(documents: int) -> np.ndarray:
     return np.clip(drawn, 1, 1 << 20).astype(np.int64)
 
 
-def bisecting_best_fit(lengths: np.ndarray, capacity: int) -> Packs:
-    """Each pack is a list of (document, tokens)."""
-    full, rest = lengths // capacity, lengths % capacity
-    packs: Packs = [[(d, capacity)] for d in np.repeat(np.arange(lengths.size), full).tolist()]
+def bisecting_best_fit(lengths: np.ndarray, capacity: int) -> Loads:
+    loads: list[int] = []
     rooms: list[int] = []
-    open_packs: dict[int, Packs] = {}
-    order = np.argsort(-rest, kind="stable")
-    for document, length in zip(order.tolist(), rest[order].tolist(), strict=True):
-        if length == 0:
-            break
+    open_packs: dict[int, list[int]] = {}
+    for length in np.sort(lengths)[::-1].tolist():
         at = bisect_left(rooms, length)
         if at < len(rooms):
             room = rooms[at]
@@ -45,19 +58,79 @@ def bisecting_best_fit(lengths: np.ndarray, capacity: int) -> Packs:
             if not open_packs[room]:
                 del rooms[at], open_packs[room]
         else:
-            room, chosen = capacity, []
-            packs.append(chosen)
-        chosen.append((document, length))
+            room, chosen = capacity, len(loads)
+            loads.append(0)
+        loads[chosen] += length
         left = room - length
         if left:
             if left not in open_packs:
                 insort(rooms, left)
             open_packs.setdefault(left, []).append(chosen)
-    return packs
+    return np.array(loads)
 
 
-def in_batches(lengths: np.ndarray, capacity: int) -> Packs:
-    return [p for i in range(0, lengths.size, 1_000) for p in bisecting_best_fit(lengths[i : i + 1_000], capacity)]
+def trl_packer(batch: int) -> Packer:
+    from trl.data_utils import _pack_bfd
+
+    def loads(lengths: np.ndarray, capacity: int) -> Loads:
+        packed = []
+        for begin in range(0, lengths.size, batch):
+            part = lengths[begin : begin + batch]
+            offsets = np.concatenate([[0], np.cumsum(part)])
+            tokens = pa.LargeListArray.from_arrays(pa.array(offsets), pa.nulls(int(offsets[-1])))
+            table = _pack_bfd(pa.table({"input_ids": tokens}), capacity, "split")
+            packed.append(np.diff(table["input_ids"].combine_chunks().offsets.to_numpy()))
+        return np.concatenate(packed)
+
+    return loads
+
+
+def olmo_packer() -> Packer:
+    from olmo_core.data.utils import InstancePacker
+
+    def loads(lengths: np.ndarray, capacity: int) -> Loads:
+        ends = np.cumsum(lengths)
+        bins, ordered, _ = InstancePacker(capacity).pack_documents(np.stack([ends - lengths, ends], 1))
+        sizes = ordered[:, 1] - ordered[:, 0]
+        return loads_of(bins, sizes)
+
+    return loads
+
+
+def axolotl_packer() -> Packer:
+    from axolotl.utils.samplers.multipack import pack_parallel
+
+    def loads(lengths: np.ndarray, capacity: int) -> Loads:
+        bins = pack_parallel(lengths.astype(np.int32), capacity, 100_000, capacity, num_processes=1)
+        return loads_of(bins, lengths)
+
+    return loads
+
+
+def loads_of(bins: Iterable[list[int]], sizes: np.ndarray) -> Loads:
+    counts = np.array([len(held) for held in bins])
+    items = np.fromiter((item for held in bins for item in held), np.int64, counts.sum())
+    return np.add.reduceat(sizes[items], np.cumsum(counts) - counts)
+
+
+def in_batches(lengths: np.ndarray, capacity: int) -> Loads:
+    return np.concatenate([bisecting_best_fit(lengths[i : i + 1_000], capacity) for i in range(0, lengths.size, 1_000)])
+
+
+def peers() -> Iterable[tuple[str, bool, Packer]]:
+    """Name, whether it is given whole documents, packer."""
+    yield "plain, whole set", False, bisecting_best_fit
+    yield "plain, batches of 1,000", False, in_batches
+    for name, whole, load in [
+        ("TRL, batches of 1,000", True, lambda: trl_packer(1_000)),
+        ("TRL, whole set", True, lambda: trl_packer(1 << 62)),
+        ("OLMo-core", False, olmo_packer),
+        ("Axolotl", False, axolotl_packer),
+    ]:
+        try:
+            yield name, whole, load()
+        except ImportError as error:
+            print(f"{name}: left out, {error}")
 
 
 def cpu_seconds(work: Callable[[], object]) -> tuple[float, object]:
@@ -66,35 +139,50 @@ def cpu_seconds(work: Callable[[], object]) -> tuple[float, object]:
     return time.process_time() - began, result
 
 
+def show(name: str, seconds: float, plan: PackingPlan, packs: int, lengths: np.ndarray, capacity: int) -> None:
+    """One line; the figures of truncation depend on the pieces, those of padding on the number of packs."""
+    f = packing_figures(plan, lengths, capacity)
+    bound = f.lower_bound_packs
+    padding = packs * capacity - f.tokens
+    print(
+        f"{name:<30}{lengths.size / seconds:>14,.0f}{packs - bound:>12,}{f.tokens / (packs * capacity):>13.5f}"
+        f"{f.needless_cuts:>10,}{f.unavoidable_cuts:>13,}{f.tokens_lost:>6,}{f.out_of_context_tokens:>16,}{padding:>15,}"
+    )
+
+
+def alone(pieces: Pieces) -> PackingPlan:
+    offsets = np.arange(pieces.document.size + 1, dtype=np.int64)
+    return PackingPlan(offsets, pieces.document, pieces.start, pieces.length, pieces.chunk, pieces.chunks)
+
+
 def main() -> None:
-    documents = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    documents = int(float(sys.argv[1])) if len(sys.argv) > 1 else 100_000
     capacity = int(sys.argv[2]) if len(sys.argv) > 2 else 4096
     lengths = web_lengths(documents)
-    tokens = int(lengths.sum())
-    bound = -(-tokens // capacity)
-    print(f"{documents:,} documents, {tokens:,} tokens, sequence length {capacity}, at least {bound:,} packs\n")
+    pieces = cut(lengths, capacity)
+    print(f"{documents:,} documents, {int(lengths.sum()):,} tokens, sequence length {capacity}\n")
     print(
-        f"{'packer':<30}{'documents/CPU-s':>16}{'ratio':>8}{'packs over':>12}{'utilization':>13}"
+        f"{'packer':<30}{'documents/CPU-s':>16}{'packs over':>10}{'utilization':>13}"
         f"{'needless':>10}{'unavoidable':>13}{'lost':>6}{'out of context':>16}{'padding':>15}"
     )
-    plain = 0.0
-    for name, peer in [("plain, whole set", bisecting_best_fit), ("plain, batches of 1,000", in_batches)]:
-        seconds, packs = cpu_seconds(lambda peer=peer: peer(lengths, capacity))
-        plain = plain or seconds
-        print(
-            f"{name:<30}{documents / seconds:>16,.0f}{plain / seconds:>8,.1f}{len(packs) - bound:>12,}"
-            f"{tokens / (len(packs) * capacity):>13.5f}"
-        )
-    for strategy in ("best_fit", "concat", "naive"):
-        pack(lengths[:1_000], capacity, strategy)
-        runs = [cpu_seconds(lambda strategy=strategy: pack(lengths, capacity, strategy)) for _ in range(3)]
+    ours = [
+        PackingConfig(strategy=s, sequence_length=capacity) for s in ("best_fit", "first_fit_decreasing", "first_fit")
+    ]
+    ours.insert(1, PackingConfig(sequence_length=capacity, noise=0.2))
+    ours += [PackingConfig(strategy=s, sequence_length=capacity) for s in ("concat", "naive")]
+    for packing in ours:
+        pack_documents(lengths[:1_000], packing, b"")
+        runs = [cpu_seconds(lambda packing=packing: pack_documents(lengths, packing, b"").plan) for _ in range(3)]
         seconds, plan = min(runs, key=lambda run: run[0])
-        f = packing_figures(plan, lengths, capacity)
-        print(
-            f"{'tokpack ' + strategy:<30}{documents / seconds:>16,.0f}{plain / seconds:>8,.1f}{f.packs - bound:>12,}"
-            f"{f.utilization:>13.5f}{f.needless_cuts:>10,}{f.unavoidable_cuts:>13,}{f.tokens_lost:>6,}"
-            f"{f.out_of_context_tokens:>16,}{f.padding:>15,}"
-        )
+        name = f"tokpack {packing.strategy}" + (f", noise {packing.noise}" if packing.noise else "")
+        show(name, seconds, plan, plan.packs, lengths, capacity)
+    for name, whole, packer in peers():
+        given = lengths if whole else pieces.length.astype(np.int64)
+        packer(given[:1_000], capacity)
+        seconds, loads = cpu_seconds(lambda packer=packer, given=given: packer(given, capacity))
+        if int(loads.sum()) != int(lengths.sum()) or loads.max() > capacity:
+            print(f"{name}: gives {int(loads.sum()):,} tokens, not {int(lengths.sum()):,}")
+        show(name, seconds, alone(pieces), loads.size, lengths, capacity)
 
 
 if __name__ == "__main__":

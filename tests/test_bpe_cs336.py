@@ -29,13 +29,13 @@ SPECIAL = [EOD, f"{EOD}{EOD}", "<a b>"]
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("cs336") / "corpus.txt"
-    path.write_text(EOD.join(documents()[:40]), encoding="utf-8")
+    path.write_text(EOD.join(documents()[:10]), encoding="utf-8")
     return path
 
 
 @pytest.fixture(scope="module")
 def trained(corpus: Path) -> tuple[dict[int, bytes], list[tuple[bytes, bytes]]]:
-    return train_bpe(corpus, 600, [EOD])
+    return train_bpe(corpus, 400, [EOD])
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +46,10 @@ def tokenizer(trained: tuple[dict[int, bytes], list[tuple[bytes, bytes]]]) -> To
 def test_training(trained: tuple[dict[int, bytes], list[tuple[bytes, bytes]]]) -> None:
     vocabulary, merges = trained
     expected = by_definition(
-        count_words(documents()[:40], SPLITS["gpt2"]), MergeSettings(599, tie_break="lexicographic_greatest")
+        count_words(documents()[:10], SPLITS["gpt2"]), MergeSettings(399, tie_break="lexicographic_greatest")
     )
     assert merges == [(left, right) for left, right, _ in expected]
-    assert sorted(vocabulary) == list(range(600))
+    assert sorted(vocabulary) == list(range(400))
     assert set(vocabulary.values()) == {
         EOD.encode(),
         *(bytes([byte]) for byte in range(256)),
@@ -62,7 +62,7 @@ def test_reading_piece_by_piece_changes_nothing(
     corpus: Path, trained: tuple[dict[int, bytes], list[tuple[bytes, bytes]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cs336, "READ_BYTES", 97)
-    assert train_bpe(corpus, 600, [EOD]) == trained
+    assert train_bpe(corpus, 400, [EOD]) == trained
 
 
 def test_overlapping_special_tokens_are_borders_of_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from tokenizers.trainers import BpeTrainer
 
 from tests.tokenizer_samples import HOSTILE, documents
-from tokpack_core.bpe import training
+from tokpack_core.bpe import pretoken_counts, training
 from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, TIE_BREAKS, Merges, MergeSettings, TieBreak
 from tokpack_core.bpe.merges import learn_merges
 from tokpack_core.bpe.pretoken_counts import PretokenCounts, count_pretokens, without_long
@@ -173,6 +173,13 @@ def test_many_different_words_make_the_table_grow() -> None:
     expected = Counter(piece for text in texts for piece in regex.findall(SPLITS["gpt2"][0], text))
     found = as_dictionary(count_pretokens(iter(map(pa.array, [[text] for text in texts])), SPLITS["gpt2"], workers=2))
     assert found == {piece.encode(): count for piece, count in expected.items()}
+
+
+def test_more_different_words_than_memory_allows_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pretoken_counts, "MOST_BYTES", 2**21)
+    texts = [pa.array([" ".join(map(str, range(start, start + 20_000)))]) for start in range(0, 200_000, 20_000)]
+    with pytest.raises(InputError, match="different pretokens"):
+        count_pretokens(iter(texts), SPLITS["gpt2"], workers=2)
 
 
 def test_a_regex_without_automaton_is_counted_by_processes() -> None:

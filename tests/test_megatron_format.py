@@ -24,6 +24,7 @@ from tokpack_core.megatron.indexed_reader import IndexedReader
 from tokpack_core.megatron.shards import ShardWriter
 from tokpack_core.megatron.verify import examine, verify
 from tokpack_core.packing.permutation import permuted
+from tokpack_core.packing.plan import PackingPlan
 from tokpack_core.packing.strategies import pack
 
 UINT16, INT32 = np.dtype("<u2"), np.dtype("<i4")
@@ -319,6 +320,27 @@ def test_packs_hold_their_segments_and_eod(
         assert verify(folder / "x", sequence_length=sequence_length, vocab_size=1_000) == []
         assert verify(folder / "x_docs", vocab_size=1_000) == []
     assert (folder / "x.bin").samefile(folder / "x_docs.bin")
+
+
+def test_aligned_packs_by_hand(tmp_path: Path) -> None:
+    """S 12, documents at multiples of 4: 3 + a gap of 1, 5 + a gap of 3, and a filled tail only where 4 are left."""
+    source = shards_of(tmp_path, [[1, 2, EOD], [3, 4, 5, 6, EOD], [8, 9, 1, EOD]], 1)
+    plan = pack(np.array([3, 5, 4]), 12, "naive")
+    joined = PackingPlan(np.array([0, 2, 3]), plan.document, plan.start, plan.length, plan.chunk, plan.chunks)
+    with PackedWriter(tmp_path / "x", tmp_path / "x_docs", UINT16, 12, EOD, align=4) as writer:
+        writer.write_block(joined, np.arange(2), source)
+    packs, docs = IndexedReader(tmp_path / "x"), IndexedReader(tmp_path / "x_docs")
+    want = [[[1, 2, EOD], [EOD], [3, 4, 5, 6, EOD], [EOD] * 3], [[8, 9, 1, EOD], [EOD] * 8]]
+    assert [packs.sequence(i).tolist() for i in range(2)] == [list(chain(*pieces)) for pieces in want]
+    assert [docs.sequence(i).tolist() for i in range(6)] == list(chain(*want))
+    assert docs.index.document_indices.tolist() == [0, 4, 6]
+    exported = writer.close()
+    assert (exported.packs, exported.segments, exported.padding) == (2, 3, 12)
+    tight = PackedWriter(tmp_path / "y", tmp_path / "y_docs", UINT16, 8, EOD, align=4)
+    with pytest.raises(ValueError, match="longer than 8 tokens"):
+        tight.write_block(joined, np.arange(2), source)
+    with pytest.raises(ValueError, match="no multiple of the alignment 5"):
+        PackedWriter(tmp_path / "z", tmp_path / "z_docs", UINT16, 12, EOD, align=5)
 
 
 def test_a_source_that_is_too_short_is_named_and_nothing_is_left(tmp_path: Path) -> None:

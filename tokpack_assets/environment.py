@@ -42,7 +42,9 @@ def prepare_dagster_home() -> Path:
     try:
         home.mkdir(parents=True, exist_ok=True)
         if not settings.exists():
-            settings.write_text(DAGSTER_YAML, encoding="utf-8")
+            draft = home / f"dagster.yaml.{os.getpid()}"  # another build must not read half of it
+            draft.write_text(DAGSTER_YAML, encoding="utf-8")
+            draft.replace(settings)
     except OSError as error:
         raise TokpackError(
             f"{home}: Dagster cannot keep its history here ({error.strerror}); name another folder in DAGSTER_HOME"

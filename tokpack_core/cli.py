@@ -313,6 +313,79 @@ def audit(
 
 
 @app.command()
+def gc(
+    keep: Annotated[int, typer.Option(min=1, help="Newest versions of each asset that are kept.")] = 3,
+    min_age_hours: Annotated[float, typer.Option(min=0, help="Anything younger is kept.")] = 24.0,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove without asking.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Show what no kept version, pin or running job needs, and remove it when told."""
+    with show_errors(json):
+        from tokpack_core.commands.gc import gc_and_show
+
+        gc_and_show(keep, min_age_hours, yes, json)
+
+
+@app.command()
+def pin(
+    name: Annotated[str | None, typer.Argument(show_default=False)] = None,
+    targets: Annotated[list[str] | None, typer.Argument(show_default=False)] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the pin NAME.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Keep objects from garbage collection under a name; without a name, list the pins.
+
+    TARGETS: asset keys, digests or paths.
+    """
+    with show_errors(json):
+        from tokpack_core.commands.keep import pin_and_show
+
+        pin_and_show(name, targets or [], remove, json)
+
+
+@app.command()
+def lease(
+    target: Annotated[str, typer.Argument(show_default=False)],
+    command: Annotated[list[str] | None, typer.Argument(show_default=False)] = None,
+) -> None:
+    """Run a command, such as a training job, while TARGET is kept: tokpack lease TARGET -- COMMAND.
+
+    TARGET: an asset key, a digest or a path.
+    """
+    with show_errors():
+        from tokpack_core.commands.keep import lease_and_run
+
+        code = lease_and_run(target, command or [])
+    raise typer.Exit(code)
+
+
+@app.command()
+def history(
+    asset: Annotated[str, typer.Argument(show_default=False)],
+    json: AsJson = False,
+) -> None:
+    """List every version of ASSET, newest first."""
+    with show_errors(json):
+        from tokpack_core.commands.keep import history_and_show
+
+        history_and_show(asset, json)
+
+
+@app.command()
+def diff(
+    dataset: Annotated[str, typer.Argument(show_default=False)],
+    old: Annotated[int | None, typer.Option(help="Number of the older version; default: the one before NEW.")] = None,
+    new: Annotated[int | None, typer.Option(help="Number of the newer version; default: the newest.")] = None,
+    json: AsJson = False,
+) -> None:
+    """What changed between two versions of DATASET: files, tokenizer, configuration, documents, tokens."""
+    with show_errors(json):
+        from tokpack_core.commands.diff import diff_and_show
+
+        diff_and_show(dataset, old, new, json)
+
+
+@app.command()
 def path(
     target: Annotated[str, typer.Argument(show_default=False)],
     json: AsJson = False,

@@ -1,4 +1,11 @@
-"""Unique pretokens of a stream of documents and how often each occurs."""
+"""Unique pretokens of a stream of documents and how often each occurs.
+
+Memory grows with the different pretokens, not with the text: about 60 bytes and the word itself for each, in each
+worker. What exceeds MOST_BYTES in all workers together is refused, since the trainer could not hold it either.
+
+Measured on one core of a busy machine, 155 MB of web text in 24 languages and code, GPT-2's regex: 105 MB a CPU-second
+with reading, 1.6 M different pretokens.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +29,10 @@ from tokpack_core.bpe.regex_syntax import Unsupported
 from tokpack_core.bpe.word_table import WordTable
 from tokpack_core.bpe.word_table_kernels import PLACE, VALUE, add_counts
 from tokpack_core.corpus.text_buffers import read_only, text_buffers
+from tokpack_core.errors import InputError
 
 T = TypeVar("T")
+MOST_BYTES = 16 * 2**30
 NO_COUNTS = np.empty(0, np.int64)
 
 
@@ -52,8 +61,11 @@ def count_pretokens(texts: Iterator[pa.Array], splits: tuple[str, ...], workers:
 
     def work(array: pa.Array) -> None:
         table = free.get()
-        count_array(table, array, automaton)
-        free.put(table)
+        try:
+            count_array(table, array, automaton)
+            refuse_excess(table, workers)
+        finally:
+            free.put(table)
 
     with ThreadPoolExecutor(workers) as pool:
         for _ in in_turn(pool, work, texts, workers):
@@ -66,11 +78,20 @@ def count_pretokens(texts: Iterator[pa.Array], splits: tuple[str, ...], workers:
     return as_counts(whole)
 
 
+def refuse_excess(table: WordTable, workers: int) -> None:
+    if table.size > MOST_BYTES // workers:
+        raise InputError(
+            f"the text has more different pretokens than {MOST_BYTES >> 30} GiB can hold: lower `sample_bytes`, or "
+            "choose a pretokenizer that splits it"
+        )
+
+
 def count_by_regex(texts: Iterator[pa.Array], splits: tuple[str, ...], workers: int) -> PretokenCounts:
     table = WordTable()
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         for words in in_turn(pool, partial(counts_by_regex, splits=splits), texts, workers):
             add_words(table, words)
+            refuse_excess(table, 1)
     return as_counts(table)
 
 

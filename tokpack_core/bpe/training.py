@@ -62,7 +62,7 @@ def train_merges(
 
 
 def train_small(arrays: list[pa.Array], splits: tuple[str, ...], settings: MergeSettings, seen: Seen) -> Merges:
-    words = count_words((text for array in arrays for text in array.to_pylist()), splits)
+    words = count_words((text for array in arrays for text in array.cast(pa.large_string()).to_pylist()), splits)
     limit = settings.max_pretoken_bytes
     if limit is None:
         if words:

@@ -1,15 +1,19 @@
-"""`tokpack inspect`: what an indexed dataset holds, and one of its packs decoded, document by document."""
+"""`tokpack inspect`: what an indexed dataset holds, and one of its packs, decoded by document, with its mask."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import asdict, dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.text import Text
 
+from tokpack_core.commands.mask_picture import mask_picture
 from tokpack_core.commands.opened_tokenizer import OpenedTokenizer, open_tokenizer
+from tokpack_core.commands.pack_pieces import KnownPack, find_pack
 from tokpack_core.commands.results import console, counted, print_json, show_facts
 from tokpack_core.commands.run_manifest import manifest_of
 from tokpack_core.commands.store_access import graph_of, store_around
@@ -24,15 +28,22 @@ from tokpack_core.vocabulary.visible import printable
 
 LONGEST_SHOWN = 32_768
 """Tokens of a pack or document that are decoded."""
+FILLER_COLOUR = "bright_black"
 COLOURS = ("cyan", "yellow", "green", "magenta", "bright_blue", "bright_red")
 
 
 @dataclass(frozen=True)
 class Segment:
-    """One document's run of tokens in a pack, or its filled tail."""
+    """One document's run of tokens in a pack, or what fills a gap or the tail."""
 
     ids: list[int]
     text: str | None
+    length: int
+    """Tokens, more than `ids` where these are cut."""
+    filler: bool = False
+    chunk: int | None = None
+    """0-based, None if unknown."""
+    chunks: int | None = None
 
 
 def inspect_and_show(prefix: Path, tokenizer: Path | None, number: int | None, json: bool) -> None:
@@ -46,12 +57,15 @@ def inspect_and_show(prefix: Path, tokenizer: Path | None, number: int | None, j
     segments: list[Segment] = []
     if number is not None or opened is not None:
         segments = read_segments(prefix, reader, number or 0, opened)
+    packed = facts["packs"] is not None
     if json:
-        shown = [{"ids": segment.ids, "text": segment.text} for segment in segments]
-        print_json(facts | {"pack": {"number": number or 0, "segments": shown} if segments else None})
+        shown = {"number": number or 0, "fill": fill(segments), "segments": [asdict(segment) for segment in segments]}
+        print_json(facts | {"pack": shown if segments else None})
         return
     show_facts(facts)
-    show_segments(segments, number or 0, facts["packs"] is not None)
+    show_segments(segments, number or 0, packed)
+    if packed and segments:
+        show_mask(segments, number or 0)
 
 
 def without_ending(path: Path) -> Path:
@@ -144,24 +158,72 @@ def read_segments(prefix: Path, reader: IndexedReader, number: int, opened: Open
     for sequence in range(first, last):
         lists.append(source.sequence(sequence)[:left].tolist())
         left -= len(lists[-1])
-        if left == 0:
-            break
     texts = opened.tokenizer.decode(from_lists(lists)).to_pylist() if opened else [None] * len(lists)
-    return [Segment(ids, text) for ids, text in zip(lists, texts, strict=True)]
+    lengths = source.index.sequence_lengths[first:last].tolist()
+    segments = [Segment(*values) for values in zip(lists, texts, lengths, strict=True)]
+    if source is reader and pack_length(reader) is None:
+        return segments
+    known = find_pack(prefix, number)
+    return with_pieces(segments, known) if known else with_guessed_tail(segments)
+
+
+def with_pieces(segments: list[Segment], known: KnownPack) -> list[Segment]:
+    """Pieces come in the plan's order, each at a multiple of the alignment; what is between and after is filler."""
+    pieces = deque(known.pieces)
+    found = []
+    at = 0
+    for segment in segments:
+        if pieces and at % known.align == 0:
+            piece = pieces.popleft()
+            found.append(replace(segment, chunk=piece.chunk, chunks=piece.chunks))
+        else:
+            found.append(replace(segment, filler=True))
+        at += segment.length
+    return found
+
+
+def with_guessed_tail(segments: list[Segment]) -> list[Segment]:
+    """Without a plan, a last run of one id only is taken for the filled tail."""
+    *others, last = segments
+    return [*others, replace(last, filler=bool(others) and len(set(last.ids)) == 1)]
+
+
+def fill(segments: list[Segment]) -> float | None:
+    """Share of the positions that hold documents."""
+    total = sum(segment.length for segment in segments)
+    return sum(segment.length for segment in segments if not segment.filler) / total if total else None
 
 
 def show_segments(segments: list[Segment], number: int, packed: bool) -> None:
     """Each document's piece under a line of its own, in a colour that differs from its neighbours'."""
     out = console()
-    for place, segment in enumerate(segments):
-        colour = COLOURS[place % len(COLOURS)]
-        filled = packed and place == len(segments) - 1 and len(set(segment.ids)) == 1
-        where = f"pack {number}, document {place + 1} of {len(segments)}" if packed else f"document {number}"
-        heading = f"pack {number}, filled tail" if filled else where
-        out.print(Text(f"\n── {heading}: {counted(len(segment.ids), 'token')} ──", f"bold {colour}"))
-        out.print(Text(f"id {segment.ids[0]}" if filled else segment_text(segment), colour), soft_wrap=True)
-    if sum(len(segment.ids) for segment in segments) >= LONGEST_SHOWN:
+    documents = sum(not segment.filler for segment in segments)
+    place = 0
+    for segment, colour in zip(segments, colours_of(segments), strict=True):
+        place += not segment.filler
+        where = f"pack {number}, document {place} of {documents}" if packed else f"document {number}"
+        if segment.chunks is not None and segment.chunk is not None and segment.chunks > 1:
+            where += f", chunk {segment.chunk + 1} of {segment.chunks}"
+        heading = f"pack {number}, filled with" if segment.filler else f"{where}:"
+        out.print(Text(f"\n── {heading} {counted(segment.length, 'token')} ──", f"bold {colour}"))
+        if segment.ids:
+            body = f"id {segment.ids[0]}" if segment.filler else segment_text(segment)
+            out.print(Text(body, colour), soft_wrap=True)
+    if sum(segment.length for segment in segments) > LONGEST_SHOWN:
         out.print(f"… no more than the first {LONGEST_SHOWN:,} tokens are shown")
+
+
+def show_mask(segments: list[Segment], number: int) -> None:
+    """How full the pack is, and who sees whom in it."""
+    out = console()
+    out.print(Text(f"\npack {number} is {fill(segments) or 0:.2%} full; who sees whom (rows see columns):", "bold"))
+    for line in mask_picture([segment.length for segment in segments], colours_of(segments)):
+        out.print(Text("  ") + line)
+
+
+def colours_of(segments: list[Segment]) -> list[str]:
+    documents = count()
+    return [FILLER_COLOUR if segment.filler else COLOURS[next(documents) % len(COLOURS)] for segment in segments]
 
 
 def segment_text(segment: Segment) -> str:

@@ -39,14 +39,17 @@ def store_around(path: Path) -> Store | None:
     return None
 
 
-def graph_of(store: Store) -> LineageGraph:
-    """The lineage of a store, corpora linked by the files that their inventories list."""
-    return read_graph(store, InventoryStage(corpus_stage.STAGE, inventory_files, normalize_stage.STAGE))
-
-
 def inventory_files(folder: Path) -> dict[str, str]:
     """sha256 by name of the source files of a corpus."""
     return {file.name: file.sha256 for file in corpus_stage.read_inventory(folder)}
+
+
+INVENTORIES = InventoryStage(corpus_stage.STAGE, inventory_files, normalize_stage.STAGE)
+
+
+def graph_of(store: Store) -> LineageGraph:
+    """The lineage of a store, corpora linked by the files that their inventories list."""
+    return read_graph(store, INVENTORIES)
 
 
 def show_folder(name: str, json: bool) -> None:

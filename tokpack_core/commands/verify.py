@@ -229,32 +229,37 @@ def verify_store(store: Store, quiet: bool) -> Checked:
     checked = verify_objects(store, refs, quiet)
     known = set(refs)
     records = list(actions.list_records(store))
-    entries = [(asset, number) for asset in history.list_assets(store) for number in history.numbers(store, asset)]
-    faults = checked.faults + [fault for path in records for fault in action_faults(path, known)]
-    faults += [fault for asset, number in entries for fault in entry_faults(store, asset, number, known)]
-    counts = checked.counts | {"actions": len(records), "history_entries": len(entries)}
+    numbers = {asset: history.numbers(store, asset) for asset in history.list_assets(store)}
+    faults = checked.faults + [fault for path in records for fault in action_faults(path)]
+    for asset, listed in numbers.items():
+        for number in listed:
+            faults += entry_faults(store, asset, number, known if number == max(listed) else None)
+    counts = checked.counts | {"actions": len(records), "history_entries": sum(map(len, numbers.values()))}
     return Checked(counts, faults, checked.notes)
 
 
-def action_faults(path: Path, known: set[ObjectRef]) -> Iterator[str]:
+def action_faults(path: Path) -> Iterator[str]:
+    """A record whose object is gone is no fault: garbage collection removes the object first, and nothing uses it."""
     try:
-        action, ref = actions.load_record(path)
+        action, _ = actions.load_record(path)
     except StoreError as error:
         yield str(error)
         return
     if (action.stage, action.key) != (path.parent.name, path.stem):
         yield f"{path}: the record was altered, its key is not its name; remove the file and build again"
-    elif ref not in known:
-        yield f"{path}: its object {ref} is not in the store; build again"
 
 
-def entry_faults(store: Store, asset: str, number: int, known: set[ObjectRef]) -> Iterator[str]:
+def entry_faults(store: Store, asset: str, number: int, known: set[ObjectRef] | None) -> Iterator[str]:
+    """Faults of a history entry; with `known`, the objects there are, also what the newest version must have.
+
+    An older version may be gone: garbage collection keeps the entry and removes the object.
+    """
     try:
         entry = history.read_entry(store, asset, number)
     except StoreError as error:
         yield str(error)
         return
-    if entry is None:  # a number that was reserved and never used
+    if entry is None or known is None:  # a number that was reserved and never used has no entry
         return
     if entry.object not in known:
         yield f"version {number} of {asset}: its object {entry.object} is not in the store; build {asset} again"

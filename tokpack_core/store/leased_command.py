@@ -37,13 +37,15 @@ def run_with_lease(store: Store, refs: Sequence[ObjectRef], command: list[str]) 
         lease.begin([holder_of(os.getpid())], refs, purpose)
         require_held(store, refs)
         child, go = start_waiting(store, command)
-        try:
-            lease.begin([holder_of(os.getpid()), holder_of(child)], refs, purpose)
-            lease.keep_touching()
-            os.write(go, b"go")
-        finally:
-            os.close(go)
-        return wait_for(child)
+        with forwarded_signals(child):
+            try:
+                lease.begin([holder_of(os.getpid()), holder_of(child)], refs, purpose)
+                lease.keep_touching()
+                os.write(go, b"go")
+            finally:
+                os.close(go)
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return code if code >= 0 else 128 - code
     finally:
         lease.end()
 
@@ -62,13 +64,6 @@ def start_waiting(store: Store, command: list[str]) -> tuple[int, int]:
             os._exit(127)
     os.close(gate)
     return child, go
-
-
-def wait_for(child: int) -> int:
-    with forwarded_signals(child):
-        _, status = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else 128 - code
 
 
 @contextmanager

@@ -32,6 +32,9 @@ from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.pretokenizers import SPLITS
 from tokpack_core.tokenizers.token_bytes import byte_level_bytes, byte_level_name
 
+MOST_WORKERS = 8
+"""Each has a table of pretokens of its own, and the merges, which follow, have one thread."""
+
 
 def train_byte_bpe(config: TrainConfig, texts: Iterator[pa.Array], unicode: UnicodeForm) -> HuggingFaceTokenizer:
     """Train on an iterator of string arrays, which is read once.
@@ -50,7 +53,7 @@ def train_byte_bpe(config: TrainConfig, texts: Iterator[pa.Array], unicode: Unic
     for role, text in special_tokens.items():
         refuse_learnable(role, text, splits)
     limits = MergeSettings(config.vocab_size - len(special_tokens), config.min_frequency)
-    merges, seen = train_merges(texts, splits, limits, workers=os.cpu_count() or 1)
+    merges, seen = train_merges(texts, splits, limits, workers=min(os.cpu_count() or 1, MOST_WORKERS))
     if seen.bytes == 0:
         raise InputError("the training sample holds no text: check `train_on` and the train split of its corpora")
     settings = {
