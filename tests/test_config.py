@@ -6,7 +6,8 @@ import pytest
 
 from tokpack_core.config import TokenizerConfig, parse_bytes
 from tokpack_core.config_files import load_project
-from tokpack_core.errors import ConfigError
+from tokpack_core.engine import default_engine
+from tokpack_core.errors import ConfigError, TokpackError
 
 GOOD = """\
 corpora:
@@ -158,3 +159,10 @@ def test_pretrained_needs_a_path() -> None:
 )
 def test_sizes(text: str | int, size: int) -> None:
     assert parse_bytes(text) == size
+
+
+@pytest.mark.parametrize("setting", ["0", "-1", "x", "1.5", "²"])
+def test_workers_are_a_positive_number(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+    monkeypatch.setenv("TOKPACK_WORKERS", setting)
+    with pytest.raises(TokpackError, match=r"is not a number of processes, 1 or more"):
+        default_engine()

@@ -6,6 +6,7 @@ last cell, and the places of a pair are complete when it is born.
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush, heapreplace
@@ -32,6 +33,7 @@ class Training:
         self.settings = settings
         self.least = max(settings.min_frequency, 1)
         self.tokens = [bytes([byte]) for byte in alphabet]
+        self.lengths = [1] * len(alphabet)
         symbol_of = {byte: symbol for symbol, byte in enumerate(alphabet)}
         self.symbols = [GAP]
         self.weights = [0]
@@ -70,55 +72,55 @@ class Training:
                 continue
             heappop(heap)
             merged.append((pair >> BITS, pair & RIGHT, count))
-            born = self.merge(pair >> BITS, pair & RIGHT)
-            for new, (number, places) in born.items():
-                if number >= self.least:
-                    counts[new] = number
-                    self.places[new] = places
-                    heappush(heap, self.entry(new, number))
+            for new, number, places in self.merge(pair >> BITS, pair & RIGHT):
+                counts[new] = number
+                self.places[new] = places
+                heappush(heap, self.entry(new, number))
         rows = np.array(merged, np.int64).reshape(-1, 3)
         return Merges(self.tokens, rows[:, 0].astype(np.int32), rows[:, 1].astype(np.int32), rows[:, 2].copy())
 
-    def merge(self, left: int, right: int) -> dict[int, list[Any]]:
-        """Replaces a pair by a new symbol; returns the pairs of the new symbol: count and places."""
-        symbols, weights, counts, tokens = self.symbols, self.weights, self.counts, self.tokens
-        token = len(tokens)
-        tokens.append(tokens[left] + tokens[right])
-        left_length, right_length = len(tokens[left]), len(tokens[right])
-        born: dict[int, list[Any]] = {}
+    def merge(self, left: int, right: int) -> list[tuple[int, int, list[int]]]:
+        """Replaces a pair by a new symbol; returns the pairs of the new symbol that may be merged, with count and places.
+
+        Places are gathered by neighbouring symbol, and what their weights sum up to is taken from the old pair and is
+        the count of the new one.
+        """
+        symbols, weights, counts, lengths = self.symbols, self.weights, self.counts, self.lengths
+        token = len(lengths)
+        left_length, right_length = lengths[left], lengths[right]
+        self.tokens.append(self.tokens[left] + self.tokens[right])
+        lengths.append(left_length + right_length)
+        befores: defaultdict[int, list[int]] = defaultdict(list)
+        afters: defaultdict[int, list[int]] = defaultdict(list)
+        doubled: list[int] = []
         after_last = -1
-        pair = left << BITS | right
-        for place in self.places.pop(pair):
+        for place in self.places.pop(left << BITS | right):
             middle = place + left_length
             if symbols[place] != left or symbols[middle] != right:
                 continue
             following = middle + right_length
-            weight = weights[place]
             before, after = symbols[place - 1], symbols[following]
-            if before >= 0:
-                if place == after_last:
-                    born[token << BITS | left][0] -= weight
-                else:
-                    counts[before << BITS | left] -= weight
-                new = born.setdefault(before << BITS | token, [0, []])
-                new[0] += weight
-                new[1].append(place - len(tokens[before]))
+            if place == after_last:
+                doubled.append(afters[left].pop())
+            elif before >= 0:
+                befores[before].append(place - lengths[before])
             if after >= 0:
-                counts[right << BITS | after] -= weight
-                new = born.setdefault(token << BITS | after, [0, []])
-                new[0] += weight
-                new[1].append(place)
+                afters[after].append(place)
             symbols[middle - 1] = symbols[middle] = INTERIOR
             symbols[place] = symbols[following - 1] = token
             after_last = following
-        counts[pair] = 0
-        longest = self.settings.max_token_length
-        if longest is None:
-            return born
-        return {new: found for new, found in born.items() if self.length(new) < longest}
-
-    def length(self, pair: int) -> int:
-        return len(self.tokens[pair >> BITS]) + len(self.tokens[pair & RIGHT])
+        found = [(before << BITS | left, before << BITS | token, places) for before, places in befores.items()]
+        found += [(right << BITS | after, token << BITS | after, places) for after, places in afters.items()]
+        found.append((right << BITS | left, token << BITS | token, doubled))
+        counts[left << BITS | right] = 0
+        longest = self.settings.max_token_length or sys.maxsize
+        born = []
+        for old, new, places in found:
+            number = sum(map(weights.__getitem__, places))
+            counts[old] -= number
+            if number >= self.least and lengths[new >> BITS] + lengths[new & RIGHT] < longest:
+                born.append((new, number, places))
+        return born
 
 
 def inverted(token: bytes) -> str:

@@ -1,7 +1,7 @@
 """`tokpack verify`: recomputes digests and structure of a prefix, a folder, an object or a whole store.
 
 Faults are one sentence each, and so are notes, which are advice about what is sound. Of a whole store, every object is
-checked, and that every action and every entry of a history names an object that is there.
+checked, every record and history entry is read, and the newest version of each asset must be there.
 """
 
 from __future__ import annotations
