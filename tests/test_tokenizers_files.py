@@ -384,3 +384,17 @@ def test_a_broken_config_is_named(content: str, tmp_path: Path) -> None:
     (tmp_path / "tokenizer_config.json").write_text(content)
     with pytest.raises(InputError, match=r"tokenizer_config\.json"):
         registry.load(tmp_path)
+
+
+def test_the_end_of_sentence_of_a_published_model_is_its_eod(tmp_path: Path) -> None:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["some words of a published model"] * 50),
+        model_writer=model,
+        vocab_size=40,
+        hard_vocab_limit=False,
+    )
+    (tmp_path / "theirs.model").write_bytes(model.getvalue())
+    library = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    assert library.id_to_piece(library.eos_id()) == "</s>"
+    assert registry.load(tmp_path / "theirs.model").special_tokens["eod"] == library.eos_id()

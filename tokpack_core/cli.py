@@ -168,7 +168,7 @@ def pack(
     append_eod: Annotated[
         bool, typer.Option("--append-eod", help="Add EOD where a document does not end in it.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Keys the order of packs.")] = 0,
+    seed: Annotated[int, typer.Option(min=-(2**63), max=2**63 - 1, help="Keys the order of packs.")] = 0,
     json: AsJson = False,
 ) -> None:
     """Pack encoded documents, so that each sample of Megatron's GPTDataset is one pack.
@@ -299,7 +299,7 @@ def audit(
     target: Annotated[str, typer.Argument(show_default=False)],
     documents: Annotated[int, typer.Option(min=1, help="About how many documents are compared.")] = 2000,
     every: Annotated[bool, typer.Option("--all", help="Compare every document.")] = False,
-    seed: Annotated[int, typer.Option(help="Another seed draws other documents.")] = 0,
+    seed: Annotated[int, typer.Option(min=-(2**63), max=2**63 - 1, help="Another seed draws other documents.")] = 0,
     json: AsJson = False,
 ) -> None:
     """Encode documents again with the recorded tokenizer; compare with shards, packs and .bin, token by token.

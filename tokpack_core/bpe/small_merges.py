@@ -80,7 +80,7 @@ class Training:
         return Merges(self.tokens, rows[:, 0].astype(np.int32), rows[:, 1].astype(np.int32), rows[:, 2].copy())
 
     def merge(self, left: int, right: int) -> list[tuple[int, int, list[int]]]:
-        """Replaces a pair by a new symbol; returns the pairs of the new symbol that may be merged, with count and places.
+        """Replaces a pair by a new symbol; returns the new symbol's pairs that may be merged: pair, count and places.
 
         Places are gathered by neighbouring symbol, and what their weights sum up to is taken from the old pair and is
         the count of the new one.

@@ -132,10 +132,16 @@ class SentencePieceTokenizer:
         return vocabulary_table(ids, tokens, special, is_byte)
 
 
+def own_eod(engine: sentencepiece.SentencePieceProcessor) -> dict[str, str]:
+    """The role EOD as the model file itself says; an id of -1 is one that it does not have."""
+    return {"eod": engine.id_to_piece(engine.eos_id())} if engine.eos_id() >= 0 else {}
+
+
 def load_sentencepiece(path: Path, metadata: Metadata, published: Mapping[str, str]) -> SentencePieceTokenizer:
     """Open a SentencePiece model.
 
-    `published`: role → string as the file's publisher names them; those that are no pieces are left out.
+    `published`: role → string as the file's publisher names them; those that are no pieces are left out. Where neither
+    they nor the configuration name an EOD, it is the model's own end of sentence, if it has one.
     Raises InputError if the library cannot read the file.
     """
     try:
@@ -151,5 +157,5 @@ def load_sentencepiece(path: Path, metadata: Metadata, published: Mapping[str, s
     if not usable:
         raise InputError(f"{path} is not a SentencePiece model: give the .model file that its trainer wrote")
     known = {role: text for role, text in published.items() if engine.id_to_piece(engine.piece_to_id(text)) == text}
-    roles = known | dict(metadata.special_tokens)
+    roles = own_eod(engine) | known | dict(metadata.special_tokens)
     return SentencePieceTokenizer(model, replace(metadata, special_tokens=roles), str(path))
