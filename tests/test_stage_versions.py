@@ -31,7 +31,7 @@ def write_fixed_project(folder: Path) -> SmallProject:
     for name in ("configs", "data/docs", "data/code"):
         (folder / name).mkdir(parents=True)
     (folder / "configs" / "project.yaml").write_text(CONFIG.replace(STRICT, LENIENT))
-    words = "the quick brown fox jumps over lazy dogs while seventeen caf\u00e9s stay open \u4e2d\u6587".split(" ")
+    words = ["the", "quick", "brown", "fox", "jumps", "over", "lazy", "caf\u00e9s", "stay", "\u4e2d\u6587"]
     rows = []
     for number in range(120):
         text = " ".join(words[(number * k) % len(words)] for k in range(1, 30 + number % 50))

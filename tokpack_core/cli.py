@@ -277,6 +277,9 @@ def lineage(
     pack: Annotated[
         str | None, typer.Option(help="Of a dataset: the documents of a pack, like en/train_4096:0.")
     ] = None,
+    openlineage: Annotated[
+        bool, typer.Option("--openlineage", help="Print OpenLineage run events, one JSON line each.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Show what something was made from, up to tokenizer and source files, and what was made from it.
@@ -288,10 +291,30 @@ def lineage(
             from tokpack_core.commands.trace import trace_and_show
 
             trace_and_show(target, document, pack, json)
+        elif openlineage:
+            from tokpack_core.commands.openlineage import print_openlineage
+
+            print_openlineage(target)
         else:
             from tokpack_core.commands.lineage import lineage_and_show
 
             lineage_and_show(target, json)
+
+
+@app.command()
+def copy(
+    dataset: Annotated[str, typer.Argument(show_default=False)],
+    destination: Annotated[str, typer.Argument(metavar="DEST", show_default=False)],
+    json: AsJson = False,
+) -> None:
+    """Copy DATASET, its tokenizer and its lineage out of the store, each file read back and compared.
+
+    DEST: a folder, or a URL like s3://bucket/folder. What is there and equal is kept, anything else is refused.
+    """
+    with show_errors(json):
+        from tokpack_core.commands.copy import copy_and_show
+
+        copy_and_show(dataset, destination, json)
 
 
 @app.command()

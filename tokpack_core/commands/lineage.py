@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 from rich.tree import Tree
 
-from tokpack_core.commands.inspect_prefix import without_ending
+from tokpack_core.commands.known_object import known_object, path_meant
 from tokpack_core.commands.lineage_steps import OWNERS, Step, own_units, steps_down, steps_up
 from tokpack_core.commands.results import console, counted, print_json, shown
 from tokpack_core.commands.run_lineage import run_to_json, run_tree
 from tokpack_core.commands.run_manifest import manifest_of
-from tokpack_core.commands.store_access import graph_of, store_around, store_that_knows
-from tokpack_core.megatron.indexed_dataset import bin_path
-from tokpack_core.store.lineage import LineageGraph, chain, find_object
+from tokpack_core.commands.store_access import store_around
+from tokpack_core.store.lineage import LineageGraph, chain
 from tokpack_core.store.objects import ObjectRef
 
 FILES_SHOWN = 5
@@ -25,25 +23,20 @@ KEY_PARAMETERS = ("family", "vocab_size", "strategy", "sequence_length", "unicod
 
 
 def lineage_and_show(name: str, json: bool) -> None:
-    """Raises InputError when `name` is nothing that a store or a manifest knows."""
-    path = Path(name)
-    if not path.exists() and bin_path(without_ending(path)).is_file():
-        path = bin_path(path)
-    store = store_around(path) if path.exists() else None
-    run = manifest_of(path) if path.exists() and store is None else None
+    """Raises InputError when `name` is nothing that a store, a copy or a manifest knows."""
+    path = path_meant(name)
+    run = manifest_of(path) if path.exists() and store_around(path) is None else None
     if run is not None:
         if json:
             print_json(run_to_json(run))
         else:
             console().print(run_tree(run))
         return
-    store = store or store_that_knows(name)
-    graph = graph_of(store)
-    ref = find_object(store, graph, str(path) if path.exists() else name)
+    known = known_object(name)
     if json:
-        print_json(lineage_json(graph, ref))
+        print_json(lineage_json(known.graph, known.ref))
     else:
-        show_lineage(graph, ref)
+        show_lineage(known.graph, known.ref)
 
 
 def lineage_json(graph: LineageGraph, ref: ObjectRef) -> dict[str, Any]:

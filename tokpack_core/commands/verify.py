@@ -9,6 +9,7 @@ from __future__ import annotations
 import filecmp
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,14 @@ from tokpack_core.commands.inspect_prefix import without_ending
 from tokpack_core.commands.progress import progress
 from tokpack_core.commands.results import print_json, show_facts
 from tokpack_core.commands.run_manifest import RunManifest, manifest_of
-from tokpack_core.commands.store_access import graph_of, store_around, store_that_knows
+from tokpack_core.commands.store_access import INVENTORIES, graph_of, store_around, store_that_knows
 from tokpack_core.errors import InputError, StoreError
 from tokpack_core.megatron.indexed_dataset import bin_path, idx_path
 from tokpack_core.megatron.verify import Findings, examine
 from tokpack_core.megatron.verify_packs import ExpectedPacks
 from tokpack_core.stages import export
 from tokpack_core.store import actions, history, objects
+from tokpack_core.store.copied_chain import PARTS, CopiedChain, chain_around, chain_faults
 from tokpack_core.store.files import sha256_of
 from tokpack_core.store.lineage import copied_object, find_object, object_at
 from tokpack_core.store.objects import ObjectRef
@@ -79,6 +81,9 @@ def verify_target(name: str, quiet: bool, known: Known = NOTHING) -> Checked:
         raise InputError(f"{name} is no prefix: only of one can vocabulary, EOD and sequence length be given")
     if (path / "store.json").is_file():
         return verify_store(open_store(path), quiet)
+    chain = chain_around(path)
+    if chain is not None and known == NOTHING and (path.exists() or bin_path(prefix).is_file()):
+        return verify_copy(chain)
     if idx_path(prefix).is_file() or bin_path(prefix).is_file():  # a cache of Megatron's is a folder of that name
         return verify_prefix(prefix, known)
     if path.is_dir():
@@ -87,6 +92,18 @@ def verify_target(name: str, quiet: bool, known: Known = NOTHING) -> Checked:
         return verify_file(path)
     store = store_that_knows(name)
     return verify_objects(store, [find_object(store, graph_of(store), name)], quiet)
+
+
+def verify_copy(chain: CopiedChain) -> Checked:
+    """What `tokpack copy` wrote: both objects, that they are the ones of the lineage, and that it proves itself."""
+    findings = Findings(list(chain_faults(chain, INVENTORIES)))
+    for name in PARTS:
+        folder = chain.folder / name
+        if copied_object(folder) != chain.part(name):
+            findings += Findings([f"{folder} is not {chain.part(name)}, which {chain.path} names; copy it again"])
+        else:
+            findings += copy_findings(folder)
+    return Checked({"objects": len(PARTS), "actions": len(chain.content["actions"])}, findings.faults, findings.notes)
 
 
 def verify_folder(path: Path, quiet: bool) -> Checked:
@@ -202,10 +219,16 @@ def object_size(store: Store, ref: ObjectRef) -> int:
 
 
 def object_findings(store: Store, ref: ObjectRef) -> Findings:
-    faults = objects.verify_object(store, ref)
-    if faults:
-        return Findings(faults)
-    return dataset_findings(objects.folder_of(store, ref), ref.stage, objects.read_manifest(store, ref).counts)
+    """Faults of the digests, else of the structure; both read the files at once, so the slower one sets the speed."""
+    try:
+        counts = objects.read_manifest(store, ref).counts
+    except StoreError as error:
+        return Findings([str(error)])
+    with ThreadPoolExecutor(1) as pool:
+        structure = pool.submit(dataset_findings, objects.folder_of(store, ref), ref.stage, counts)
+        faults = objects.verify_object(store, ref)
+        # What structure says of a file with a wrong digest is worth nothing, even if it is an exception.
+        return Findings(faults) if faults else structure.result()
 
 
 def dataset_findings(folder: Path, stage: str, counts: dict[str, Any]) -> Findings:

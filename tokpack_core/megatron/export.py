@@ -61,8 +61,8 @@ class Plan(Protocol):
         """Tokens in each pack, [packs]"""
 
 
-BUFFERS_BEFORE_RELEASE = 64
-"""After so many buffers, 128 MiB, the pages of the shards are let go, which else count as memory of this process. After
+BUFFERS_BEFORE_RELEASE = 128
+"""After so many buffers, 256 MiB, the pages of the shards are let go, which else count as memory of this process. After
 16 the pages that are touched again cost a third of the speed (see `benchmarks/export_speed.py`)."""
 
 

@@ -20,7 +20,7 @@ from tokpack_core.packing.first_fit import Grouping, first_fit
 from tokpack_core.packing.pieces import cut, in_packs
 from tokpack_core.packing.plan import PackingPlan
 from tokpack_core.packing.strategies import check_lengths, pack
-from tokpack_core.packing.two_limits import PORTFOLIO, pack_two_limits
+from tokpack_core.packing.two_limits import PORTFOLIO, PackingOrder, pack_two_limits
 
 Int64 = npt.NDArray[np.int64]
 Lengths = npt.NDArray[np.integer]
@@ -113,7 +113,7 @@ def group_pieces(units: npt.NDArray[np.int32], packing: PackingConfig, key: byte
             return np.arange(units.size, dtype=np.int64), np.arange(units.size + 1, dtype=np.int64)
         return first_fit(units, capacity, most, decreasing=packing.strategy == "first_fit_decreasing")
     binds = most is not None and units.size > 0 and capacity // int(units.min()) > most
-    portfolio = ((packing.noise, 0.0),) if packing.noise or not binds else PORTFOLIO
+    portfolio = (PackingOrder(packing.noise),) if packing.noise or not binds else PORTFOLIO
     counts = np.full(units.size, int(binds), np.int64)
     budget = most if binds and most is not None else 0
     return pack_two_limits(units, counts, capacity, budget, key, portfolio)

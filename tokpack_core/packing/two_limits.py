@@ -1,6 +1,6 @@
 """Packs under two limits: tokens, and a small count (images a pack, or documents a pack with a count of 1 each).
 
-Each order of a small fixed portfolio, noisy-decreasing in t / tokens + k / count, is packed best-fit; the order with
+Each order of a small fixed portfolio, noisy-decreasing in t / tokens + w k / count, is packed best-fit; the order with
 the fewest packs is kept, the earliest of equals, and the search ends where the lower bound is met. Strictly
 decreasing order is poor when both limits bind: what is large in either comes first, and what is left over is small in
 both. Vector bin packing is surveyed in Panigrahy et al., "Heuristics for vector bin packing" (2011).
@@ -12,6 +12,8 @@ Items are never cut. Figures on image-text sets: see `benchmarks/two_limits.py`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,16 +23,45 @@ from tokpack_core.packing.two_limits_kernels import best_fit_two
 
 Counts = npt.NDArray[np.integer]
 Int64 = npt.NDArray[np.int64]
-Portfolio = tuple[tuple[float, float], ...]
 
-PORTFOLIO = ((0.0, 0.0), (0.1, 0.0), (0.3, 0.25), (0.5, 1.0), (1.0, 0.25), (2.0, 0.0), (3.0, 0.0))
-"""Each order that is tried: its noise, and what a count left weighs in the fit, in shares of capacity / budget."""
+
+@dataclass(frozen=True)
+class PackingOrder:
+    """One order, and how the pack that fits best is chosen."""
+
+    noise: float
+    score_count: int = 1
+    """What counts weigh in the order: t / tokens + score_count x k / count."""
+    fit_count: float = 0.0
+    """What a count left weighs in the fit, in shares of capacity / budget; 0 is the least room of tokens."""
+
+
+PORTFOLIO = (
+    PackingOrder(0.0),
+    PackingOrder(0.1),
+    PackingOrder(0.3, fit_count=0.25),
+    PackingOrder(0.5, fit_count=1.0),
+    PackingOrder(1.0, fit_count=0.25),
+    PackingOrder(2.0),
+    PackingOrder(3.0),
+    PackingOrder(0.2, score_count=3, fit_count=1.0),
+    PackingOrder(0.1, score_count=10, fit_count=1.0),
+    PackingOrder(0.2, score_count=10, fit_count=1.0),
+)
+"""The orders that are tried."""
+SCORE_BITS = 56
+"""Most bits of a share of capacity x budget, so that weighted sums of both fit in 63."""
 TABLE_ENTRIES = 1 << 24
 """Most entries of the table of rooms, 4 bytes each; wider packs are looked up in units of several tokens."""
 
 
 def pack_two_limits(
-    tokens: Counts, counts: Counts, capacity: int, budget: int, key: bytes, portfolio: Portfolio = PORTFOLIO
+    tokens: Counts,
+    counts: Counts,
+    capacity: int,
+    budget: int,
+    key: bytes,
+    portfolio: tuple[PackingOrder, ...] = PORTFOLIO,
 ) -> Grouping:
     """Group items so that no pack has more than `capacity` tokens or `budget` counts.
 
@@ -43,13 +74,14 @@ def pack_two_limits(
     if counts.size and counts.max() > budget:
         raise ValueError(f"an item counts {counts.max()}, more than the {budget} of a pack")
     bound = lower_bound(tokens, counts, capacity, budget)
-    scores = tokens * max(budget, 1) + counts * capacity
+    unit = max(1, capacity * budget >> SCORE_BITS)
+    by_tokens, by_count = tokens * max(budget, 1) // unit + 1, counts * capacity // unit
     best: Grouping | None = None
     shift = table_shift(capacity, budget)
-    for number, (sigma, count_weight) in enumerate(portfolio):
-        order = noisy_decreasing(scores, sigma, key + b" order %d" % number)
+    for number, tried in enumerate(portfolio):
+        order = noisy_decreasing(by_tokens + tried.score_count * by_count, tried.noise, key + b" order %d" % number)
         pack_of = np.empty(tokens.size, np.int32)
-        weight = round(count_weight * capacity / max(budget, 1)) >> shift
+        weight = round(tried.fit_count * capacity / max(budget, 1)) >> shift
         packs = best_fit_two(order, tokens, counts, capacity, budget, shift, weight, pack_of)
         if best is None or packs < best[1].size - 1:
             best = grouped(order, pack_of, packs)

@@ -119,9 +119,7 @@ def read_graph(store: Store, inventory: InventoryStage | None = None) -> Lineage
     link(graph)
     if inventory is not None:
         link_inventories(store, graph, inventory)
-    for ref, upstream in graph.upstream.items():
-        for source in upstream:
-            graph.downstream[source].append(ref)
+    link_downstream(graph)
     return graph
 
 
@@ -134,6 +132,12 @@ def link(graph: LineageGraph) -> None:
         graph.sources[ref] = files
         if ref not in graph.manifests:
             graph.faults.setdefault(ref, f"the object {ref} is not in this store")
+
+
+def link_downstream(graph: LineageGraph) -> None:
+    for ref, upstream in graph.upstream.items():
+        for source in upstream:
+            graph.downstream[source].append(ref)
 
 
 def named_objects(value: Any, graph: LineageGraph) -> Iterator[ObjectRef]:
