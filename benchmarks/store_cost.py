@@ -3,7 +3,7 @@
     python benchmarks/store_cost.py [MEGABYTES] [FOLDER]
 
 Tokenizing: the units of a corpus of MEGABYTES of text (the standard library's source, repeated, each document with a
-number of its own) are built by the encoder for byte_bpe in this process, the fastest there is; CPU time of building
+number of its own) are built with byte_bpe, the fastest encoder, in this process; CPU time of building
 a unit (read, encode, write) against CPU time of all else (sha256, manifest, fsync, rename, action, lease), of all
 units after a first one.
 

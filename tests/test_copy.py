@@ -172,6 +172,10 @@ def test_another_dataset_and_strange_files_are_refused(
         project.folder, "copy", "tokenizer_model/bpe_600", tmp_path / "x", store=project.store
     )
     assert "is inside the store" in refused(project.folder, "copy", DATASET, "store/copy", store=project.store)
+    copied(project, tmp_path / "whole")
+    assert "is inside the copy" in refused(
+        project.folder, "copy", DATASET, tmp_path / "whole" / "dataset", store=project.store
+    )
     assert "cannot be opened" in refused(project.folder, "copy", DATASET, "nowhere://x", store=project.store)
 
 

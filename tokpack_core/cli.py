@@ -286,6 +286,8 @@ def lineage(
 
     TARGET: an asset key, a digest, or a path: in or copied from a store, of a corpus, or beside a manifest.
     """
+    if openlineage and (document is not None or pack is not None):
+        raise typer.BadParameter("--openlineage tells of a whole chain: leave --document and --pack out")
     with show_errors(json):
         if document is not None or pack is not None:
             from tokpack_core.commands.trace import trace_and_show

@@ -91,12 +91,13 @@ class ByteBpeEncoder:
         id_ends[0] = 0
         parts = []
         total = 0
+        ids = np.empty(0, np.int32)
         for chunk in automaton_chunks(data, offsets, self._automaton):
             remembered = self._remembered()
             size = int(chunk.ends[-1]) - chunk.begin if chunk.ends.size else 0
             remembered.reserve(chunk.ends.size, size)
             table = remembered.table
-            ids = np.empty(size, np.int32)
+            ids = ids if ids.size >= size else np.empty(size, np.int32)
             table.used, table.filled, remembered.known = encode_pretokens(
                 data,
                 chunk.begin,

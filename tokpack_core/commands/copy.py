@@ -48,8 +48,8 @@ def copy_and_show(name: str, destination: str, json: bool) -> None:
     dataset = find_object(store, graph, name)
     tokenizer = tokenizer_of(graph, dataset, name)
     target = open_target(destination)
-    if target.local and Path(target.root).resolve().is_relative_to(store.root.resolve()):
-        raise InputError(f"{destination} is inside the store {store.root}; name a folder elsewhere")
+    if target.local:
+        require_outside(Path(target.root).resolve(), store)
     with held(store, [dataset, tokenizer]):
         files = [*object_files(store, dataset, "dataset"), *object_files(store, tokenizer, "tokenizer")]
         chain = copied_chain.describe_chain(
@@ -69,6 +69,15 @@ def copy_and_show(name: str, destination: str, json: bool) -> None:
         print_json(facts)
     else:
         show_facts(facts)
+
+
+def require_outside(folder: Path, store: Store) -> None:
+    """Raises InputError when the folder is part of the store or of another copy, which it would spoil."""
+    if folder.is_relative_to(store.root.resolve()):
+        raise InputError(f"{folder} is inside the store {store.root}; name a folder elsewhere")
+    around = copied_chain.chain_around(folder.parent)
+    if around is not None:
+        raise InputError(f"{folder} is inside the copy {around.folder}; name a folder elsewhere")
 
 
 def tokenizer_of(graph: LineageGraph, dataset: ObjectRef, name: str) -> ObjectRef:
