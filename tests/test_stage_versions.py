@@ -24,7 +24,18 @@ VERSIONS = {
     "packed_sequences": pack.VERSION,
     "megatron_dataset": export.VERSION,
 }
-OUTPUTS: dict[str, tuple[int, str]] = {}
+OUTPUTS: dict[str, tuple[int, str]] = {
+    "corpus/code": (1, "ab6b0daf7b0e18c2"),
+    "normalized_corpus/code": (1, "a7e1119c8d57b802"),
+    "corpus/docs": (1, "15e5a6ac23486882"),
+    "normalized_corpus/docs": (1, "d6e56c2c71125085"),
+    "tokenizer_model/bpe_600": (2, "e971181a9caca7cd"),
+    "vocabulary_report/bpe_600": (1, "b547401cec34ce95"),
+    "tokenized_shards/bpe_600/code": (1, "26ae181debd639cf"),
+    "tokenized_shards/bpe_600/docs": (1, "20d15314e93a7d58"),
+    "packed_sequences/base": (2, "15db10e3d8a0d953"),
+    "megatron_dataset/base": (2, "c5b84b9d2b0bb36d"),
+}
 
 
 def write_fixed_project(folder: Path) -> SmallProject:

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from tokpack_core.config import SpecialTokens, TokenizerChecks, TrainConfig
-from tokpack_core.errors import ConfigError
 from tokpack_core.tokenizers.protocol import VOCABULARY_SCHEMA, Tokenizer
 from tokpack_core.tokenizers.registry import train
 from tokpack_core.vocabulary.counts import LANGUAGE_SCHEMA, TokenCounts, count
@@ -150,5 +149,6 @@ def test_offenders_are_named_visibly() -> None:
 def test_rare_below_beyond_the_report_is_a_configuration_error() -> None:
     report = report_with([1000, 1001, 7])
     assert evaluate(report, TokenizerChecks(rare_below=1001))[0].value == 2 / 3
-    with pytest.raises(ConfigError, match=r"checks\.rare_below is 1002.*1001"):
-        evaluate(report, TokenizerChecks(rare_below=1002))
+    assert len(report["sample"]["frequency_of_frequencies"]) == 1001
+    with pytest.raises(ValueError, match="less than or equal to 1001"):
+        TokenizerChecks(rare_below=1002)

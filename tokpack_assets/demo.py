@@ -19,8 +19,9 @@ from tokpack_core.config_files import load_project
 from tokpack_core.corpus.demo import DemoCorpus, build_demo_corpus
 from tokpack_core.stages.asset import read_json
 
-TOKENIZERS = {False: ("bpe_16k", 16_000), True: ("bpe_8k", 8_000)}
-"""Name and vocabulary size, by offline: the standard library alone is half the text."""
+TOKENIZER = "demo_bpe"
+VOCABULARY = {False: 16_000, True: 8_000}
+"""By offline: the standard library alone is half the text."""
 DATASET = "demo_4k"
 SEQUENCE_LENGTH = 4096
 RARE_BELOW = 5
@@ -49,7 +50,7 @@ def run_demo(folder: Path, offline: bool, workers: int | None, json: bool) -> No
     console.print("[bold]2[/] assets", highlight=False)
     outcome = build_with_bar(load_project(folder / "configs"), folder / "store", [], False, workers, json)
     raise_failures(outcome)
-    summary = summarize(outcome, corpus, TOKENIZERS[offline][0]) | {
+    summary = summarize(outcome, corpus) | {
         "seconds": round(time.monotonic() - begin, 1),
         "folder": str(folder),
     }
@@ -79,33 +80,32 @@ def demo_config(corpus: DemoCorpus, offline: bool) -> str:
         "    splits: {train: 0.96, valid: 0.02, test: 0.02}\n"
         for name, paths in corpus.corpora.items()
     )
-    tokenizer, vocab_size = TOKENIZERS[offline]
     shares = ", ".join(f"{name}: {SHARES[name]}" for name in corpus.corpora)
     epochs = ", ".join(f"{name}: {EPOCHS[name]}" for name in corpus.corpora)
     return f"""\
 # The demo: edit it and run `tokpack build` in the folder above to see what is built again and what is not.
 corpora:
 {corpora}tokenizers:
-  {tokenizer}:
+  {TOKENIZER}:
     family: byte_bpe
-    vocab_size: {vocab_size}
+    vocab_size: {VOCABULARY[offline]}
     train_on: {{{shares}}}          # shares of the training sample
     sample_bytes: 12MB
     special_tokens: {{eod: "<|endoftext|>", pad: "<|pad|>"}}
     checks: {{rare_below: {RARE_BELOW}, max_rare_token_share: 0.10, min_vocabulary_utilization: 0.90}}
 datasets:
   {DATASET}:
-    tokenizer: {tokenizer}
+    tokenizer: {TOKENIZER}
     mixture: {{{epochs}}}           # epochs of each corpus
     packing: {{strategy: best_fit, sequence_length: {SEQUENCE_LENGTH}}}
     checks: {{min_packing_utilization: 0.95}}
 """
 
 
-def summarize(outcome: BuildOutcome, corpus: DemoCorpus, tokenizer: str) -> dict[str, Any]:
+def summarize(outcome: BuildOutcome, corpus: DemoCorpus) -> dict[str, Any]:
     """The figures of the demo as plain data."""
     assets = outcome.assets
-    folder = Path(assets[f"vocabulary_report/{tokenizer}"]["path"])
+    folder = Path(assets[f"vocabulary_report/{TOKENIZER}"]["path"])
     report = read_json(folder / "report.json")
     packed = assets[f"packed_sequences/{DATASET}"]
     dataset = assets[f"megatron_dataset/{DATASET}"]

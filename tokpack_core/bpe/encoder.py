@@ -24,8 +24,9 @@ from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.tokenizers.encoded import Encoded
 
 LONGEST_KNOWN = 128
-MOST_KNOWN = 256 * 2**20
-"""Bytes of memory for remembered pretokens, in each thread that encodes; at the limit they are forgotten."""
+MOST_KNOWN = 32 * 2**20
+"""Bytes of memory for remembered pretokens, in each thread that encodes; at the limit they are forgotten. Eight times
+as much was no faster on 155 MB in 26 languages: frequent words come back at once, and a small table stays in cache."""
 
 
 @dataclass(frozen=True)

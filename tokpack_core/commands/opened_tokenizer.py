@@ -10,7 +10,7 @@ from tokpack_core.config import SpecialTokens
 from tokpack_core.errors import InputError
 from tokpack_core.stages.tokenizer import describe
 from tokpack_core.store.files import sha256_of
-from tokpack_core.store.objects import FileEntry, digest_of
+from tokpack_core.store.objects import MANIFEST, FileEntry, digest_of
 from tokpack_core.tokenizers import metadata, registry
 from tokpack_core.tokenizers.protocol import Tokenizer
 
@@ -48,7 +48,9 @@ def open_tokenizer(path: Path, eod: str | None = None) -> OpenedTokenizer:
 
 
 def tokenizer_files(path: Path) -> tuple[FileEntry, ...]:
-    """The files that loading reads: the tokenizer's own and a tokenizer_config.json beside it."""
+    """All files of a folder that we saved; else those that loading reads: the file and a tokenizer_config.json."""
     file = registry.tokenizer_file(path)
     read = [found for found in (file, file.with_name(metadata.FILE_NAME)) if found.is_file()]
+    if metadata.read_metadata(file.parent) is not None:
+        read = sorted(found for found in file.parent.iterdir() if found.is_file() and found.name != MANIFEST)
     return tuple(FileEntry(found.name, found.stat().st_size, sha256_of(found)) for found in read)

@@ -61,9 +61,9 @@ class Plan(Protocol):
         """Tokens in each pack, [packs]"""
 
 
-BUFFERS_BEFORE_RELEASE = 128
-"""After so many buffers, 256 MiB, the pages of the shards are let go, which else count as memory of this process. After
-16 the pages that are touched again cost a third of the speed (see `benchmarks/export_speed.py`)."""
+BUFFERS_BEFORE_RELEASE = 32
+"""After so many buffers, 64 MiB, the pages of the shards are let go, which else count as memory of this process. More
+of them are a little faster (see `benchmarks/export_speed.py`)."""
 
 
 @dataclass(frozen=True)

@@ -212,9 +212,11 @@ def utilization_verdict(work: Workplace, dataset: str, figures: PackingFigures) 
     if figures.alignment_padding:
         explanation += f" Of the padding, {figures.alignment_padding:,} positions are due to `align`."
     if figures.utilization < limit:
+        strategy = config.packing.strategy
+        better = "" if strategy == "best_fit" else f"strategy best_fit (now {strategy}), "
         explanation += (
-            f" Use strategy best_fit (now {config.packing.strategy}), a shorter sequence_length, more text in small "
-            "splits, or lower checks.min_packing_utilization."
+            f" Use {better}another sequence_length, or more text in small splits; "
+            "or lower checks.min_packing_utilization."
         )
     return Verdict("packing_utilization", figures.utilization >= limit, figures.utilization, limit, explanation)
 

@@ -10,31 +10,21 @@ import math
 import numpy as np
 
 from tokpack_core.config import TokenizerChecks
-from tokpack_core.errors import ConfigError
 from tokpack_core.verdict import Verdict
 from tokpack_core.vocabulary.number_format import percent
 from tokpack_core.vocabulary.report import Report, token_bytes
-from tokpack_core.vocabulary.utilization import FREQUENCY_BOUND
 from tokpack_core.vocabulary.visible import visible
 
 EXAMPLES = 5
 
 
 def evaluate(report: Report, checks: TokenizerChecks) -> list[Verdict]:
-    """Verdicts `rare_token_share` and `vocabulary_utilization` over the training sample, in this order.
-
-    Raises ConfigError when `rare_below` is beyond what the report can tell.
-    """
+    """Verdicts `rare_token_share` and `vocabulary_utilization` over the training sample, in this order."""
     return [judge_rare_tokens(report, checks), judge_utilization(report, checks)]
 
 
 def judge_rare_tokens(report: Report, checks: TokenizerChecks) -> Verdict:
     """Passes when at most `max_rare_token_share` of the entries were seen fewer than `rare_below` times."""
-    if checks.rare_below > FREQUENCY_BOUND + 1:
-        raise ConfigError(
-            f"checks.rare_below is {checks.rare_below}, but a report can tell rare tokens only up to "
-            f"{FREQUENCY_BOUND + 1}: set it to that or less"
-        )
     entries = report["vocabulary"]["entries"]
     rare = sum(report["sample"]["frequency_of_frequencies"][: checks.rare_below])
     limit = checks.max_rare_token_share
