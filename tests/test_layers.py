@@ -19,6 +19,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "stages": (*GROUND, "config_files", *CAPABILITIES, "engine", "store"),
     "commands": (*GROUND, "config_files", *CAPABILITIES, "engine", "store", "stages"),
     "cli": (*GROUND, "config_files", *CAPABILITIES, "engine", "store", "stages", "commands"),
+    "store_cli": ("cli", *GROUND, "config_files", *CAPABILITIES, "engine", "store", "stages", "commands"),
 }
 
 

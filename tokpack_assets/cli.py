@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from tokpack_core.cli import app as core_app
+from tokpack_core import store_cli
 from tokpack_core.cli import show_errors
 
 app = typer.Typer(
@@ -77,5 +77,5 @@ def dev(
 
 
 def main() -> None:
-    app.registered_commands += core_app.registered_commands
+    app.registered_commands += store_cli.app.registered_commands
     app()
