@@ -208,6 +208,32 @@ def test_a_trained_tokenizer_is_kept_until_asked(project: SmallProject) -> None:
     assert trained["assets"]["tokenizer_model/bpe_600"]["units_run"] == 1
 
 
+def test_a_killed_build_leaves_the_next_one_free_to_finish(project: SmallProject) -> None:
+    """Killed with all its processes when part of its work is published; the bytes are those of an undisturbed build."""
+    undisturbed = project.folder / "undisturbed"
+    expected = {key: built.entry.object for key, built in write_small_project(undisturbed).build().items()}
+    process = subprocess.Popen(
+        [*TOKPACK, "build"],
+        cwd=project.folder,
+        env=environment(project),
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+    )
+    published = project.store / "assets" / "normalized_corpus"
+    while process.poll() is None and not list(published.glob("*/*.json")):
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    for _ in range(2):
+        again = subprocess.run(
+            [*TOKPACK, "build"], cwd=project.folder, env=environment(project), capture_output=True, timeout=150
+        )
+        assert again.returncode == 0, again.stderr
+    store = open_store(project.store)
+    assert {key: history.require_latest(store, key).object for key in expected} == expected
+
+
 def test_the_real_webserver_builds_the_graph_and_shows_it_green(project: SmallProject) -> None:
     """`dagster dev -w workspace.yaml`: launches the job that rebuilds all, in real run processes."""
     with dagster_dev(project, python_module("dagster", "dev", "-w", "workspace.yaml")) as server:

@@ -37,14 +37,16 @@ def build_defs(
     engine: LocalEngine,
     on_progress: OnProgress | None = None,
     retrain: frozenset[str] = frozenset(),
+    pool: str | None = CORES,
 ) -> dg.Definitions:
     """Assets, checks, sensors, schedules and a job that rebuilds everything.
 
     Args:
         on_progress: called after each unit; by default a line in the run's log.
         retrain: keys of frozen tokenizers to train again whenever they are materialized.
+        pool: whose slot each step takes; a run that is killed leaves its slot to the daemon's run monitoring.
     """
-    assets = [make_asset(plan, project, store, engine, on_progress, retrain) for plan in plan_graph(project)]
+    assets = [make_asset(plan, project, store, engine, on_progress, retrain, pool) for plan in plan_graph(project)]
     return dg.Definitions(
         assets=[*(source_spec(project, corpus) for corpus in project.corpora), *assets],
         jobs=[dg.define_asset_job("rebuild_all", selection=dg.AssetSelection.assets(*assets))],
@@ -61,6 +63,7 @@ def make_asset(
     engine: LocalEngine,
     on_progress: OnProgress | None,
     retrain: frozenset[str],
+    pool: str | None,
 ) -> dg.AssetsDefinition:
     key = dg.AssetKey(plan.key.split("/"))
 
@@ -71,7 +74,7 @@ def make_asset(
         description=plan.description,
         code_version=plan.code_version,
         automation_condition=rebuild_condition(plan, project),
-        pool=CORES,
+        pool=pool,
         kinds=KINDS[plan.stage],
         check_specs=[
             dg.AssetCheckSpec(name, asset=key, blocking=blocking) for name, blocking in plan.check_names.items()

@@ -64,7 +64,8 @@ def run_build(
     """
     plans = select(plan_graph(project), names)
     again = retrain_keys(project, names) if retrain else frozenset()
-    definitions = build_defs(project, store, engine, on_progress, again)
+    # No pool: a killed build would keep its slot, and where no daemon runs nobody frees it for the next one.
+    definitions = build_defs(project, store, engine, on_progress, again, pool=None)
     open_store(store, create=True)
     with open_instance() as instance:
         report_sources(project, instance)
