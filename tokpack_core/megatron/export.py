@@ -9,8 +9,8 @@ segment starts at a multiple of A in its pack and EOD fills the gap before the n
                       so that pointers stay contiguous, and so is a gap: of the sequences of a pack, gaps are those
                       that do not start at a multiple of A. DOCS_PREFIX.bin is a hard link to PREFIX.bin.
 
-Tokens are gathered out of mapped shards by numba kernels into one reused buffer, so memory does not depend on the
-size of the set.
+Tokens are gathered by numba kernels into one reused buffer; mapped shards are read with pread, since pages of a mapping
+count as memory of the process, and packs touch all of them. So memory does not depend on the size of the set.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -28,9 +28,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tokpack_core.errors import InputError
-from tokpack_core.megatron.gather_kernels import Segments, copy_from_part, fill_tails
+from tokpack_core.megatron.gather_kernels import Segments, copy_from_part, fill_tails, read_from_part
 from tokpack_core.megatron.indexed_dataset import CODES, IndexWriter, bin_path, idx_path
-from tokpack_core.megatron.indexed_reader import release_pages
+from tokpack_core.megatron.indexed_reader import file_of
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -59,11 +59,6 @@ class Plan(Protocol):
 
     def loads(self) -> Int64:
         """Tokens in each pack, [packs]"""
-
-
-BUFFERS_BEFORE_RELEASE = 32
-"""After so many buffers, 64 MiB, the pages of the shards are let go, which else count as memory of this process. More
-of them are a little faster (see `benchmarks/export_speed.py`)."""
 
 
 @dataclass(frozen=True)
@@ -132,18 +127,20 @@ class PackedWriter(AbstractContextManager["PackedWriter"]):
         )
         self._padding += pack_order.size * self.sequence_length - int(plan.loads()[pack_order].sum())
         rows = self._buffer.shape[0]
-        for number, begin in enumerate(range(0, pack_order.size, rows)):
-            self._write_packs(plan, np.ascontiguousarray(pack_order[begin : begin + rows], np.int64), source)
-            if number % BUFFERS_BEFORE_RELEASE == BUFFERS_BEFORE_RELEASE - 1:
-                for tokens in source.parts:
-                    release_pages(tokens)
+        with ExitStack() as opened:
+            files = [open_file(tokens, opened) for tokens in source.parts]
+            for begin in range(0, pack_order.size, rows):
+                packs = np.ascontiguousarray(pack_order[begin : begin + rows], np.int64)
+                self._write_packs(plan, packs, source, files)
 
-    def _write_packs(self, plan: Plan, packs: Int64, source: TokenSource) -> None:
+    def _write_packs(self, plan: Plan, packs: Int64, source: TokenSource, files: list[int | None]) -> None:
         segments: Segments = (plan.pack_offsets, plan.document, plan.start, plan.length)
         buffer = self._buffer[: packs.size]
         for number in parts_in_use(plan, packs, source):
             tokens = source.parts[number]
-            bad = copy_from_part(buffer, packs, segments, self.align, source.part, source.position, number, tokens)
+            where = (buffer, packs, segments, self.align, source.part, source.position, number)
+            file = files[number]
+            bad = copy_from_part(*where, tokens) if file is None else read_from_part(*where, tokens.size, file)
             if bad >= 0:
                 raise InputError(
                     f"{self.prefix}: document {int(plan.document[bad])} of the plan reaches past the end of part "
@@ -197,6 +194,12 @@ def readable(tokens: npt.NDArray[np.integer], dtype: np.dtype) -> npt.NDArray[np
     view = np.asarray(tokens).view()
     view.flags.writeable = False
     return view
+
+
+def open_file(tokens: npt.NDArray[np.integer], opened: ExitStack) -> int | None:
+    """A descriptor of the file that a part maps, closed with `opened`; None for a part that is no whole mapped file."""
+    path = file_of(tokens)
+    return None if path is None else opened.enter_context(path.open("rb")).fileno()
 
 
 def parts_in_use(plan: Plan, packs: Int64, source: TokenSource) -> list[int]:

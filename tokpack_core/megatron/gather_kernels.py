@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+from numba import njit, types
 
 Tokens = npt.NDArray[np.integer]
 Int32 = npt.NDArray[np.int32]
@@ -44,6 +44,45 @@ def copy_from_part(
                 target = buffer[row, at : at + n]
                 for t in range(n):
                     target[t] = source[t]
+            at += n + -n % align
+    return -1
+
+
+pread = types.ExternalFunction("pread", types.int64(types.int32, types.intp, types.uintp, types.int64))
+"""POSIX pread, which numba finds in the C library of the process."""
+
+
+@njit(cache=True)
+def read_from_part(
+    buffer: Tokens,
+    packs: Int64,
+    segments: Segments,
+    align: int,
+    part: Int32,
+    position: Int64,
+    number: int,
+    size: int,
+    descriptor: int,
+) -> int:
+    """`copy_from_part` out of an open file of `size` tokens: pages that are read so are no memory of this process."""
+    pack_offsets, document, start, length = segments
+    width = buffer.itemsize
+    for row in range(packs.size):
+        at = 0
+        for s in range(pack_offsets[packs[row]], pack_offsets[packs[row] + 1]):
+            d = document[s]
+            n = length[s]
+            if part[d] == number:
+                first = position[d] + start[s]
+                if first < 0 or first + n > size:
+                    return s
+                target = buffer.ctypes.data + (row * buffer.shape[1] + at) * width
+                done = 0
+                while done < n * width:
+                    got = pread(np.int32(descriptor), target + done, n * width - done, first * width + done)
+                    if got <= 0:
+                        return s
+                    done += got
             at += n + -n % align
     return -1
 

@@ -58,6 +58,17 @@ def map_tokens(path: Path, dtype: np.dtype) -> Tokens:
     return np.asarray(np.memmap(path, dtype, "r"))
 
 
+def file_of(tokens: Tokens) -> Path | None:
+    """The file that an array maps from its first byte to its last, if it does."""
+    base: object = tokens
+    while isinstance(base, np.ndarray):
+        if isinstance(base, np.memmap):
+            path = Path(str(base.filename))
+            return path if path.is_file() and path.stat().st_size == tokens.nbytes else None
+        base = base.base
+    return None
+
+
 def release_pages(tokens: Tokens) -> None:
     """Gives the memory of a mapped file's pages back; they are read again when they are touched."""
     base: object = tokens
