@@ -58,21 +58,26 @@ def map_tokens(path: Path, dtype: np.dtype) -> Tokens:
     return np.asarray(np.memmap(path, dtype, "r"))
 
 
-def file_of(tokens: Tokens) -> Path | None:
-    """The file that an array maps from its first byte to its last, if it does."""
+def mapping_of(tokens: Tokens) -> tuple[np.memmap, mmap.mmap] | None:
+    """The mapped file that an array is, or is a view of, and its mapping."""
     base: object = tokens
     while isinstance(base, np.ndarray):
-        if isinstance(base, np.memmap):
-            path = Path(str(base.filename))
-            return path if path.is_file() and path.stat().st_size == tokens.nbytes else None
-        base = base.base
+        under: object = base.base
+        if isinstance(base, np.memmap) and isinstance(under, mmap.mmap):
+            return base, under
+        base = under
     return None
+
+
+def file_of(tokens: Tokens) -> Path | None:
+    """The file that an array maps from its first byte to its last, if it does."""
+    mapped = mapping_of(tokens)
+    path = None if mapped is None else Path(str(mapped[0].filename))
+    return path if path is not None and path.is_file() and path.stat().st_size == tokens.nbytes else None
 
 
 def release_pages(tokens: Tokens) -> None:
     """Gives the memory of a mapped file's pages back; they are read again when they are touched."""
-    base: object = tokens
-    while isinstance(base, np.ndarray):
-        base = base.base
-    if isinstance(base, mmap.mmap):
-        base.madvise(mmap.MADV_DONTNEED)
+    mapped = mapping_of(tokens)
+    if mapped is not None:
+        mapped[1].madvise(mmap.MADV_DONTNEED)
