@@ -53,7 +53,8 @@ def test_hostile_tree(tmp_path: Path) -> None:
         ("self", "its extension is none of"),
         ("dir.jsonl", "gives no file to read"),
         ("*.nothing", r"\*\.nothing: gives no file to read"),
-        ("absent.txt", "gives no file to read"),
+        ("absent.txt", r"gives no file to read, for there is no .*/absent\.txt; restore it, or correct the path"),
+        ("gone/*/x.txt", r"gives no file to read, for there is no .*/gone; restore it, or correct the path"),
     ],
 )
 def test_bad_patterns_are_named(tmp_path: Path, pattern: str, error: str) -> None:

@@ -12,13 +12,16 @@ CAPABILITIES = ("corpus", "tokenizers", "bpe", "vocabulary", "packing", "megatro
 GROUND = ("config", "errors", "verdict")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(GROUND, GROUND),
-    "config_files": GROUND,
+    "config_faults": GROUND,
+    "config_agreement": (*GROUND, "config_faults"),
+    "config_files": (*GROUND, "config_faults", "config_agreement"),
     **dict.fromkeys(CAPABILITIES, (*GROUND, *CAPABILITIES)),
     "engine": GROUND,
     "store": GROUND,
     "stages": (*GROUND, "config_files", *CAPABILITIES, "engine", "store"),
-    "commands": (*GROUND, "config_files", *CAPABILITIES, "engine", "store", "stages"),
+    "commands": (*GROUND, "config_faults", "config_files", *CAPABILITIES, "engine", "store", "stages"),
     "cli": (*GROUND, "config_files", *CAPABILITIES, "engine", "store", "stages", "commands"),
+    "config_cli": ("cli", *GROUND, "commands"),
     "store_cli": ("cli", *GROUND, "config_files", *CAPABILITIES, "engine", "store", "stages", "commands"),
 }
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from tokpack_core import store_cli
+from tokpack_core import config_cli, store_cli
 from tokpack_core.cli import show_errors
 
 app = typer.Typer(
@@ -23,7 +23,7 @@ app = typer.Typer(
 
 Assets = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[ASSET]...", help="Asset keys, e.g. `megatron_dataset/base_4k`; all when none is named."),
+    typer.Argument(metavar="[ASSET]...", show_default=False),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines.")]
 
@@ -37,7 +37,10 @@ def build(
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: TOKPACK_WORKERS, else all.")] = None,
     json: AsJson = False,
 ) -> None:
-    """Build assets and all they stand on; what exists already is reused."""
+    """Build assets and all they stand on; what exists already is reused.
+
+    ASSET: keys, e.g. `megatron_dataset/base_4k`; all when none is named.
+    """
     from tokpack_assets.building import build_and_show
 
     with show_errors(json):
@@ -78,4 +81,5 @@ def dev(
 
 def main() -> None:
     app.registered_commands += store_cli.app.registered_commands
+    app.add_typer(config_cli.app)
     app()

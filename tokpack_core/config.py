@@ -42,7 +42,9 @@ def parse_bytes(value: object) -> object:
         raise ValueError(f"{value!r} is not a size: write bytes as 2GB, 512MiB or 1000000") from None
 
 
-Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=1, lt=2**63)]
+WrittenBytes = int | Annotated[str, Field(pattern=r"^\s*[0-9.]+ *([KMGT]i?)?B?\s*$", examples=["2GB", "512MiB"])]
+"""What an editor lets a size be; `parse_bytes` judges it."""
+Bytes = Annotated[int, BeforeValidator(parse_bytes, json_schema_input_type=WrittenBytes), Field(ge=1, lt=2**63)]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 SourcePath = Annotated[str, Field(min_length=1)]
 
@@ -60,7 +62,9 @@ Shares = Annotated[dict[str, float], AfterValidator(check_shares), Field(min_len
 class Model(BaseModel):
     """Unknown keys are errors, values keep their type, instances are frozen."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=False, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=False, allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
 
 class NormalizeConfig(Model):
@@ -75,12 +79,16 @@ class NormalizeConfig(Model):
     trailing_whitespace: Literal["keep", "remove"] = "keep"
     """`remove` drops spaces and tabs before a line end and at the end of the document."""
     unicode: UnicodeForm = "nfc"
+    """nfkc is lossy: full-width forms, ligatures and superscripts become plain ones."""
 
 
 class SplitShares(Model):
     train: float = Field(default=1.0, ge=0)
+    """What tokenizers and models are trained on."""
     valid: float = Field(default=0.0, ge=0)
+    """For validation during training."""
     test: float = Field(default=0.0, ge=0)
+    """Held out: what tokenizers are judged on."""
 
     @model_validator(mode="after")
     def shares_sum_to_one(self) -> SplitShares:
@@ -93,14 +101,19 @@ class ReadConfig(Model):
     """How documents stand in files."""
 
     text_field: str = "text"
+    """Column or key of the text."""
     id_field: str | None = None
+    """Column or key of the id; without it the id is a hash of the normalized text."""
     lang_field: str | None = None
+    """Column or key of the language."""
     metadata_fields: tuple[str, ...] = ()
+    """Columns or keys kept as JSON beside each document."""
     txt_document: Literal["file", "line"] = "file"
     """What one document is in a `.txt` file."""
     on_error: OnError = "error"
     """What happens to a document that cannot be read; `replace` mends undecodable bytes only and is `error` else."""
     max_document_bytes: Bytes = 2**30
+    """A longer document is a fault."""
 
 
 class CorpusConfig(ReadConfig):
@@ -109,17 +122,24 @@ class CorpusConfig(ReadConfig):
     lang: str | None = None
     """Language of documents that carry none of their own."""
     normalize: NormalizeConfig = NormalizeConfig()
+    """What is done to every document."""
     splits: SplitShares = SplitShares(train=0.98, valid=0.01, test=0.01)
+    """Shares of the splits; a document's split is drawn from the hash of its id."""
     split_seed: Seed = 0
+    """Another seed gives other splits."""
 
 
 class SpecialTokens(Model):
     """Strings by role. Text that looks like one of them is encoded as ordinary text."""
 
     eod: str | None = None
+    """Ends every document."""
     pad: str | None = None
+    """Reserved for padding by trainers."""
     bos: str | None = None
+    """Begins every document where `bos: true` says so."""
     unk: str | None = None
+    """What stands for text that the vocabulary lacks."""
 
     @model_validator(mode="after")
     def strings_are_distinct(self) -> SpecialTokens:
@@ -134,16 +154,22 @@ class SpecialTokens(Model):
 
 class TokenizerChecks(Model):
     rare_below: int = Field(default=5, ge=1, le=1001)
+    """An entry seen fewer times in the training sample is rare."""
     max_rare_token_share: float = Field(default=0.10, ge=0, le=1)
+    """Most rare entries, never seen ones included, as a share of all without special tokens."""
     min_vocabulary_utilization: float = Field(default=0.90, ge=0, le=1)
+    """Fewest entries seen at least once, as a share of all without special tokens."""
 
 
 class TrainConfig(Model):
     """What shapes a trained tokenizer, apart from its training text."""
 
     family: Family
+    """Kind of tokenizer."""
     vocab_size: int | None = Field(default=None, ge=1, le=2**31 - 1)
+    """Entries, special tokens included; not for `pretrained`."""
     special_tokens: SpecialTokens = SpecialTokens()
+    """Strings of the special tokens."""
     pretokenizer: Literal["gpt2", "cl100k", "o200k", "qwen2", "llama3", "deepseek_v3"] = "cl100k"
     """byte_bpe: the published regex that splits text before merging."""
     min_frequency: int = Field(default=2, ge=1, lt=2**63)
@@ -169,9 +195,12 @@ class TrainConfig(Model):
 
 
 class TokenizerConfig(TrainConfig):
+    model_config = ConfigDict(json_schema_extra={"required": ["family", "train_on"]})
+
     train_on: Shares | None = None
     """Shares of the training sample by corpus. For `pretrained`: the sample on which it is judged."""
     sample_bytes: Bytes = 10**9
+    """Size of the training sample; a corpus with less than its share gives all it has."""
     seed: Seed = 0
     """Keys the choice of sample documents."""
     bos: bool = False
@@ -179,6 +208,7 @@ class TokenizerConfig(TrainConfig):
     retrain: Literal["on_request", "auto"] = "on_request"
     """Whether changed training text is a reason to train again."""
     checks: TokenizerChecks = TokenizerChecks()
+    """Limits of the gate before the shards."""
 
     @model_validator(mode="after")
     def has_training_text(self) -> TokenizerConfig:
@@ -195,7 +225,9 @@ class PackingConfig(Model):
     """How documents become packs. Nothing is dropped unless told, and what is dropped is counted."""
 
     strategy: Strategy = "best_fit"
+    """How packs are filled; all but concat and naive cut only documents longer than a pack."""
     sequence_length: int = Field(ge=1, le=2**31 - 1)
+    """Tokens a pack."""
     noise: float = Field(default=0.0, ge=0, le=4)
     """best_fit: documents come by decreasing length times e^(noise x a standard normal number), which mixes lengths."""
     long_documents: LongDocuments = "chunk"
@@ -230,23 +262,29 @@ class PackingConfig(Model):
 
 class DatasetChecks(Model):
     min_packing_utilization: float = Field(default=0.95, ge=0, le=1)
+    """Fewest positions that hold tokens, as a share of all."""
 
 
 class DatasetConfig(Model):
     tokenizer: str
+    """Name of the tokenizer."""
     mixture: Shares
     """Epochs of each corpus, given to the trainer as blend weights."""
     packing: PackingConfig
+    """How documents become packs."""
     seed: Seed = 0
     """Keys the order of packs."""
     checks: DatasetChecks = DatasetChecks()
+    """Limits of the gate before the export."""
 
 
 class ScheduleConfig(Model):
     """When everything that changed is built again."""
 
     cron: str
+    """Five fields, like '0 3 * * *'."""
     timezone: str = "UTC"
+    """A name of the IANA database, like Asia/Shanghai."""
     assets: tuple[str, ...] = ()
     """Keys of the assets that are built, with all they stand on; all when empty."""
 

@@ -5,24 +5,23 @@ All faults are gathered into one ConfigError, a line each: file, line, key, what
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from tokpack_core.config import CorpusConfig, DatasetConfig, Project, ScheduleConfig, TokenizerConfig, UnicodeForm
+from tokpack_core.config import CorpusConfig, DatasetConfig, Project, ScheduleConfig, TokenizerConfig
+from tokpack_core.config_agreement import check_agreement
+from tokpack_core.config_faults import Entry, Faults, line_of, nearest
 from tokpack_core.errors import ConfigError
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
-UNICODE_FORMS: tuple[UnicodeForm, ...] = ("none", "nfc", "nfkc")
-"""Each also gives what the ones before it give."""
 SECTIONS: dict[str, type[BaseModel]] = {
     "corpora": CorpusConfig,
     "tokenizers": TokenizerConfig,
@@ -32,30 +31,12 @@ SECTIONS: dict[str, type[BaseModel]] = {
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One named entry of a section and where it stands."""
+class LoadedConfig:
+    """What the files say: the entries without a fault as a project, where every entry stands, and all faults."""
 
-    file: Path
-    section: str
-    name: str
-    node: Any
-    line: int
-
-    @property
-    def where(self) -> str:
-        return f"{self.section}.{self.name}"
-
-
-@dataclass
-class Faults:
-    found: list[tuple[Path, int, str]] = field(default_factory=list)
-
-    def add(self, file: Path, line: int, message: str) -> None:
-        self.found.append((file, line, message))
-
-    def stop(self) -> None:
-        if self.found:
-            raise ConfigError("\n".join(f"{file}:{line}: {message}" for file, line, message in sorted(self.found)))
+    project: Project
+    entries: list[Entry]
+    faults: Faults
 
 
 def load_project(folder: Path) -> Project:
@@ -63,6 +44,17 @@ def load_project(folder: Path) -> Project:
 
     Raises:
         ConfigError: with a line for every fault found.
+    """
+    loaded = load_config(folder)
+    loaded.faults.stop()
+    return loaded.project
+
+
+def load_config(folder: Path) -> LoadedConfig:
+    """Reads every configuration file in `folder` and gathers all that is wrong.
+
+    Raises:
+        ConfigError: the folder holds no configuration file.
     """
     files = sorted(p for p in folder.glob("*") if p.suffix in (".yaml", ".yml")) if folder.is_dir() else []
     if not files:
@@ -72,19 +64,27 @@ def load_project(folder: Path) -> Project:
         )
     faults = Faults()
     entries = [entry for file in files for entry in read_entries(file, faults)]
+    all_names_known = not faults.found
     report_duplicates(entries, faults)
-    faults.stop()
     models = {(e.section, e.name): validate(e, faults) for e in entries}
-    faults.stop()
     project = Project(folder.resolve().parent, *(section_models(models, section) for section in SECTIONS))
+    if all_names_known:
+        for entry in entries:
+            if models[entry.section, entry.name] is not None:
+                check_agreement(entry, project, declared_names(entries), faults)
+    return LoadedConfig(project, entries, faults)
+
+
+def declared_names(entries: Iterable[Entry]) -> dict[str, list[str]]:
+    """Names by section, those of entries with faults too."""
+    names: dict[str, list[str]] = {section: [] for section in SECTIONS}
     for entry in entries:
-        check_agreement(entry, project, faults)
-    faults.stop()
-    return project
+        names[entry.section].append(entry.name)
+    return names
 
 
 def section_models(models: dict[tuple[str, str], Any], section: str) -> dict[str, Any]:
-    return {name: model for (of, name), model in sorted(models.items()) if of == section}
+    return {name: model for (of, name), model in sorted(models.items()) if of == section and model is not None}
 
 
 def read_entries(file: Path, faults: Faults) -> Iterator[Entry]:
@@ -177,28 +177,6 @@ def known_keys(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
     return list(model.model_fields)
 
 
-def nearest(word: str, candidates: Iterable[str], sentence: bool = False) -> str:
-    names = list(candidates)
-    close = difflib.get_close_matches(word, names, 1, cutoff=0.5)
-    if close:
-        return f"; did you mean `{close[0]}`?"
-    return f"; known: {', '.join(names)}" if names and not sentence else ""
-
-
-def line_of(node: Any, path: tuple[Any, ...]) -> int:
-    """The 1-based line of the deepest key of `path` that exists, 0 if none does."""
-    line = 0
-    for key in path:
-        if isinstance(node, CommentedMap) and key in node:
-            line = node.lc.key(key)[0] + 1
-        elif isinstance(node, CommentedSeq) and isinstance(key, int) and key < len(node):
-            line = node.lc.item(key)[0] + 1
-        else:
-            break
-        node = node[key]
-    return line
-
-
 def plain(node: Any) -> Any:
     """ruamel's containers and scalars as plain Python ones, so that messages show values as the user wrote them."""
     if isinstance(node, dict):
@@ -209,56 +187,3 @@ def plain(node: Any) -> Any:
         if isinstance(node, kind):
             return kind(node)
     return node
-
-
-def check_agreement(entry: Entry, project: Project, faults: Faults) -> None:
-    """What no entry can tell alone: names that exist, and one unicode form for all text of a tokenizer."""
-    if entry.section == "tokenizers":
-        shares = project.tokenizers[entry.name].train_on or {}
-        if check_names(entry, ("train_on",), shares, project.corpora, "corpus", faults):
-            check_unicode_forms(entry, project, faults)
-    elif entry.section == "datasets":
-        dataset = project.datasets[entry.name]
-        known = check_names(entry, ("tokenizer",), [dataset.tokenizer], project.tokenizers, "tokenizer", faults)
-        if check_names(entry, ("mixture",), dataset.mixture, project.corpora, "corpus", faults) and known:
-            check_mixture_forms(entry, project, faults)
-
-
-def check_names(
-    entry: Entry, path: tuple[str, ...], names: Iterable[str], known: Iterable[str], kind: str, faults: Faults
-) -> bool:
-    missing = [name for name in names if name not in known]
-    for name in missing:
-        line = line_of(entry.node, (*path, name)) or entry.line
-        faults.add(entry.file, line, f"{entry.where}.{path[0]}: there is no {kind} `{name}`{nearest(name, known)}")
-    return not missing
-
-
-def check_unicode_forms(entry: Entry, project: Project, faults: Faults) -> None:
-    corpora = project.training_corpora(entry.name)
-    forms = {corpus: project.corpora[corpus].normalize.unicode for corpus in corpora}
-    if len(set(forms.values())) > 1:
-        found = ", ".join(f"{corpus}: {form}" for corpus, form in forms.items())
-        line = line_of(entry.node, ("train_on",)) or entry.line
-        faults.add(
-            entry.file, line, f"{entry.where}.train_on: all corpora must have one normalize.unicode, found {found}"
-        )
-
-
-def check_mixture_forms(entry: Entry, project: Project, faults: Faults) -> None:
-    """A tokenizer of ours gives all text its unicode form; text of a corpus that asks for a weaker one would change."""
-    tokenizer = project.datasets[entry.name].tokenizer
-    corpora = project.training_corpora(tokenizer)
-    if project.tokenizers[tokenizer].family == "pretrained" or any(name not in project.corpora for name in corpora):
-        return
-    form = project.unicode_form(tokenizer)
-    for corpus in project.datasets[entry.name].mixture:
-        asked = project.corpora[corpus].normalize.unicode
-        if UNICODE_FORMS.index(asked) < UNICODE_FORMS.index(form):
-            line = line_of(entry.node, ("mixture", corpus)) or entry.line
-            faults.add(
-                entry.file,
-                line,
-                f"{entry.where}.mixture: tokenizer `{tokenizer}` gives all text the form {form}, which would change "
-                f"corpus `{corpus}` of normalize.unicode {asked}; use one form for both",
-            )

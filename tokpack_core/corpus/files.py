@@ -89,8 +89,24 @@ def find_files(patterns: Sequence[str], base: Path) -> list[SourceFile]:
             candidate = (found.linked, name.encode(), source)
             by_real_path[found.real] = min(by_real_path.get(found.real, candidate), candidate, key=lambda c: c[:2])
         if empty:
-            raise InputError(f"{shown(pattern)}: gives no file to read, by name, folder or glob; accepted: {ACCEPTED}")
+            raise InputError(f"{shown(pattern)}: gives no file to read{why_empty(pattern, folder)}")
     return [source for _, _, source in sorted(by_real_path.values(), key=lambda c: c[1])]
+
+
+def why_empty(pattern: str, folder: str) -> str:
+    """The first folder or file of the pattern that does not exist, else which files would be read."""
+    path = "/" if os.path.isabs(pattern) else folder
+    for part in (part for part in pattern.split("/") if part):
+        path = os.path.join(path, part)
+        if is_glob(part):
+            break
+        if not os.path.lexists(path):
+            return f", for there is no {shown(path)}; restore it, or correct the path"
+    return f", by name, folder or glob; accepted: {ACCEPTED}"
+
+
+def is_glob(part: str) -> bool:
+    return any(character in part for character in "*?[")
 
 
 def source_name(path: str, folder: str) -> str:
@@ -193,7 +209,7 @@ def _expand(start: str, parts: Sequence[str]) -> Iterator[tuple[str, bool]]:
 def _steps(path: str, parts: Sequence[str], matched: int) -> Iterator[tuple[str, int]]:
     """Where a glob of which `matched` parts led to `path` can go on."""
     part = parts[matched]
-    if not any(character in part for character in "*?["):
+    if not is_glob(part):
         following = os.path.join(path, part)
         if os.path.lexists(following):
             yield following, matched + 1

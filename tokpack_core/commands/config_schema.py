@@ -1,0 +1,47 @@
+"""`tokpack config schema`: the JSON Schema of a configuration file, for editors.
+
+Written as draft 7, which every editor's YAML support reads. What hangs on more than one key, such as names that must
+exist, is beyond a schema: `tokpack config check` tells it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic.json_schema import models_json_schema
+
+from tokpack_core.config_files import NAME, SECTIONS
+
+DIALECT = "http://json-schema.org/draft-07/schema#"
+
+
+def config_schema() -> dict[str, Any]:
+    """One file of the configuration folder: sections, each a map of names to settings, each possibly empty."""
+    models, document = models_json_schema(
+        [(model, "validation") for model in SECTIONS.values()], ref_template="#/$defs/{model}"
+    )
+    return {
+        "$schema": DIALECT,
+        "title": "tokpack configuration",
+        "type": ["object", "null"],
+        "additionalProperties": False,
+        "properties": {section: section_schema(models[model, "validation"]) for section, model in SECTIONS.items()},
+        "$defs": without_titles(document["$defs"]),
+    }
+
+
+def section_schema(entry: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": ["object", "null"],
+        "propertyNames": {"pattern": f"^{NAME.pattern}$"},
+        "additionalProperties": entry,
+    }
+
+
+def without_titles(value: Any) -> Any:
+    """Without the titles that pydantic makes of field names, which editors would show in place of descriptions."""
+    if isinstance(value, list):
+        return [without_titles(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: without_titles(item) for key, item in value.items() if key != "title" or not isinstance(item, str)}

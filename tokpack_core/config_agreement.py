@@ -1,0 +1,69 @@
+"""What no entry of the configuration can tell alone: names that exist, and one unicode form for a tokenizer's text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tokpack_core.config import Project, UnicodeForm
+from tokpack_core.config_faults import Entry, Faults, line_of, nearest
+
+UNICODE_FORMS: tuple[UnicodeForm, ...] = ("none", "nfc", "nfkc")
+"""Each also gives what the ones before it give."""
+
+
+def check_agreement(entry: Entry, project: Project, names: Mapping[str, Sequence[str]], faults: Faults) -> None:
+    """Checks an entry without faults against the others.
+
+    Args:
+        project: the entries without faults; what hangs on another one is checked when that one is mended.
+        names: of all entries, by section.
+    """
+    if entry.section == "tokenizers":
+        shares = project.tokenizers[entry.name].train_on or {}
+        check_names(entry, ("train_on",), shares, names["corpora"], "corpus", faults)
+        if all(name in project.corpora for name in shares):
+            check_unicode_forms(entry, project, faults)
+    elif entry.section == "datasets":
+        dataset = project.datasets[entry.name]
+        check_names(entry, ("tokenizer",), [dataset.tokenizer], names["tokenizers"], "tokenizer", faults)
+        check_names(entry, ("mixture",), dataset.mixture, names["corpora"], "corpus", faults)
+        if dataset.tokenizer in project.tokenizers and all(name in project.corpora for name in dataset.mixture):
+            check_mixture_forms(entry, project, faults)
+
+
+def check_names(
+    entry: Entry, path: tuple[str, ...], names: Iterable[str], known: Sequence[str], kind: str, faults: Faults
+) -> None:
+    for name in (name for name in names if name not in known):
+        line = line_of(entry.node, (*path, name)) or entry.line
+        faults.add(entry.file, line, f"{entry.where}.{path[0]}: there is no {kind} `{name}`{nearest(name, known)}")
+
+
+def check_unicode_forms(entry: Entry, project: Project, faults: Faults) -> None:
+    corpora = project.training_corpora(entry.name)
+    forms = {corpus: project.corpora[corpus].normalize.unicode for corpus in corpora}
+    if len(set(forms.values())) > 1:
+        found = ", ".join(f"{corpus}: {form}" for corpus, form in forms.items())
+        line = line_of(entry.node, ("train_on",)) or entry.line
+        faults.add(
+            entry.file, line, f"{entry.where}.train_on: all corpora must have one normalize.unicode, found {found}"
+        )
+
+
+def check_mixture_forms(entry: Entry, project: Project, faults: Faults) -> None:
+    """A tokenizer of ours gives all text its unicode form; text of a corpus that asks for a weaker one would change."""
+    tokenizer = project.datasets[entry.name].tokenizer
+    corpora = project.training_corpora(tokenizer)
+    if project.tokenizers[tokenizer].family == "pretrained" or any(name not in project.corpora for name in corpora):
+        return
+    form = project.unicode_form(tokenizer)
+    for corpus in project.datasets[entry.name].mixture:
+        asked = project.corpora[corpus].normalize.unicode
+        if UNICODE_FORMS.index(asked) < UNICODE_FORMS.index(form):
+            line = line_of(entry.node, ("mixture", corpus)) or entry.line
+            faults.add(
+                entry.file,
+                line,
+                f"{entry.where}.mixture: tokenizer `{tokenizer}` gives all text the form {form}, which would change "
+                f"corpus `{corpus}` of normalize.unicode {asked}; use one form for both",
+            )
