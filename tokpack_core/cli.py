@@ -140,6 +140,23 @@ def encode(
 
 
 @app.command()
+def merge(
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="Path of the files to be.", show_default=False)],
+    prefixes: Annotated[list[Path], typer.Argument(metavar="PREFIX...", show_default=False)],
+    json: AsJson = False,
+) -> None:
+    """Join indexed datasets into one: OUT.bin/.idx, in the natural order of their names (shard_2 before shard_10).
+
+    PREFIX: a path of a .bin/.idx pair without ending, one of its files, or a folder of pairs.
+    """
+    with show_errors(json):
+        from tokpack_core.commands import merge as command
+        from tokpack_core.commands import results
+
+        results.show_run(command.merge_prefixes(output, prefixes, json), json)
+
+
+@app.command()
 def pack(
     prefixes: Annotated[list[Path], typer.Argument(metavar="PREFIX...", show_default=False)],
     sequence_length: Annotated[int, typer.Option(min=1, max=LARGEST, help="Tokens a pack.", show_default=False)],

@@ -103,6 +103,8 @@ def check_manifests(inputs: list[TokenInput], eod: int) -> None:
         if item.manifest.content["command"] == "pack":
             raise InputError(f"{item.prefix} is packed already: name the prefixes that `tokpack encode` wrote")
         tokenizer = item.manifest.content["tokenizer"]
+        if tokenizer is None:
+            continue
         digests.setdefault(tokenizer["digest"], item.prefix)
         known = tokenizer["special_tokens"].get("eod")
         if known is not None and eod != known:

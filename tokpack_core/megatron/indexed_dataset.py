@@ -162,7 +162,7 @@ def open_unnamed(path: Path) -> BinaryIO:
     return file
 
 
-def read_chunks(file: BinaryIO, begin: int, end: int, dtype: str) -> Iterator[npt.NDArray[np.generic]]:
+def read_chunks(file: BinaryIO, begin: int, end: int, dtype: str) -> Iterator[npt.NDArray[np.integer]]:
     """The entries between two offsets of a file, CHUNK at a time."""
     step = CHUNK * np.dtype(dtype).itemsize
     for offset in range(begin, end, step):
