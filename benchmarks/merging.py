@@ -71,10 +71,8 @@ def main() -> None:
             result = subprocess.run(command, check=True, capture_output=True, text=True)
             seconds, cpu, private = json.loads(result.stdout.splitlines()[-1])
             print(f"{name:14} {seconds:7.2f} s {cpu:7.2f} CPU-s {private:8.0f} MB private", flush=True)
-        equal = all(
-            (folder / f"ours.{e}").read_bytes() == (folder / f"theirs.{e}").read_bytes() for e in ("bin", "idx")
-        )
-        print(f"same bytes: {'yes' if all(same) else 'NO'}")
+        same = all((folder / f"ours.{e}").read_bytes() == (folder / f"theirs.{e}").read_bytes() for e in ("bin", "idx"))
+        print(f"same bytes: {'yes' if same else 'NO'}")
 
 
 if __name__ == "__main__":
