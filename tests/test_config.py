@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tokpack_core.config import TokenizerConfig, parse_bytes
+from tokpack_core.config import TokenizerConfig, TrainConfig, parse_bytes
 from tokpack_core.config_files import load_project
 from tokpack_core.engine import default_engine
 from tokpack_core.errors import ConfigError, TokpackError
@@ -152,6 +152,28 @@ def test_no_configuration(tmp_path: Path) -> None:
 def test_pretrained_needs_a_path() -> None:
     with pytest.raises(ValueError, match="needs `path`"):
         TokenizerConfig.model_validate({"family": "pretrained", "train_on": {"a": 1}})
+
+
+@pytest.mark.parametrize(
+    ("family", "option", "takers"),
+    [
+        ("sentencepiece_bpe", {"pretokenizer": "cl100k"}, "byte_bpe, word, pretrained"),
+        ("byte_bpe", {"character_coverage": 0.9995}, "sentencepiece_bpe, sentencepiece_unigram, wordpiece"),
+        ("byte_bpe", {"wordpiece_criterion": "frequency"}, "wordpiece"),
+        ("sentencepiece_unigram", {"min_frequency": 2}, "byte_bpe, wordpiece, character, word"),
+        ("word", {"path": "x.model"}, "pretrained"),
+    ],
+)
+def test_an_option_of_other_families_is_an_error(family: str, option: dict[str, object], takers: str) -> None:
+    with pytest.raises(ValueError, match=rf"`{next(iter(option))}` has no effect on {family}: it is for {takers}"):
+        TrainConfig.model_validate({"family": family, "vocab_size": 1000} | option)
+
+
+def test_a_default_written_out_changes_no_parameters() -> None:
+    plain = {"family": "byte_bpe", "vocab_size": 1000}
+    written, left_out = (TrainConfig.model_validate(plain | more).parameters() for more in ({"min_frequency": 2}, {}))
+    assert written == left_out
+    assert TrainConfig.model_validate(plain | {"min_frequency": 3}).parameters() != left_out
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,18 @@ def test_sentencepiece(project: SmallProject, family: str, unicode: str) -> None
     assert verdicts["normalization_agreement"].passed
 
 
+@pytest.mark.parametrize("family", ["wordpiece", "character", "word"])
+def test_lossy_families(project: SmallProject, family: str) -> None:
+    """Their round trip is told and stops nothing."""
+    project.edit("family: byte_bpe", f"family: {family}")
+    check(project)
+    verdicts = {verdict.name: verdict for verdict in report.verdicts(project.work(), "bpe_600")}
+    assert not verdicts["round_trip"].passed
+    assert not verdicts["round_trip"].blocking
+    assert f"{family} does not keep all text, by its nature" in verdicts["round_trip"].explanation
+    assert not report.checks(family)["round_trip"]
+
+
 def pretrained(project: SmallProject, path: str, special: str) -> None:
     project.edit("family: byte_bpe\n    vocab_size: 600", f"family: pretrained\n    path: {path}")
     project.edit('special_tokens: {eod: "<|endoftext|>", pad: "<|pad|>"}', special)

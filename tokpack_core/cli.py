@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 
-Family = Literal["byte_bpe", "sentencepiece_bpe", "sentencepiece_unigram"]
+Family = Literal["byte_bpe", "sentencepiece_bpe", "sentencepiece_unigram", "wordpiece", "character", "word"]
 UnicodeForm = Literal["nfc", "nfkc", "none"]
 OnError = Literal["error", "skip", "replace"]
 LARGEST = 2**31 - 1
@@ -85,8 +85,21 @@ def train(
     ] = None,
     unicode: Annotated[UnicodeForm, typer.Option(help="Unicode form that the tokenizer gives all text.")] = "nfc",
     pretokenizer: Annotated[
-        Literal["gpt2", "cl100k", "o200k"], typer.Option(help="byte_bpe: regex that splits text before merging.")
-    ] = "cl100k",
+        Literal["gpt2", "cl100k", "o200k", "qwen2", "llama3", "deepseek_v3"] | None,
+        typer.Option(help="byte_bpe, word: regex that splits text.", show_default="cl100k"),
+    ] = None,
+    min_frequency: Annotated[
+        int | None,
+        typer.Option(min=1, help="byte_bpe, wordpiece, character, word: least count.", show_default="2"),
+    ] = None,
+    character_coverage: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="sentencepiece, wordpiece: characters with a piece.", show_default="0.9995"),
+    ] = None,
+    wordpiece_criterion: Annotated[
+        Literal["likelihood", "frequency"] | None,
+        typer.Option(help="wordpiece: how pairs are chosen.", show_default="frequency"),
+    ] = None,
     text_field: TextField = "text",
     id_field: IdField = None,
     lang_field: LangField = None,
@@ -103,7 +116,13 @@ def train(
         from tokpack_core.commands import results
         from tokpack_core.commands import train as command
 
-        config = command.train_config(family, vocab_size, special_token or [], pretokenizer)
+        options = {
+            "pretokenizer": pretokenizer,
+            "min_frequency": min_frequency,
+            "character_coverage": character_coverage,
+            "wordpiece_criterion": wordpiece_criterion,
+        }
+        config = command.train_config(family, vocab_size, special_token or [], options)
         reading = open_files(files, text_field, id_field, lang_field, lang, txt_document, on_error)
         results.show_run(command.train(config, unicode, reading, output, json), json)
 

@@ -19,7 +19,9 @@ UnicodeForm = Literal["nfc", "nfkc", "none"]
 Split = Literal["train", "valid", "test"]
 SPLITS: tuple[Split, ...] = ("train", "valid", "test")
 OnError = Literal["error", "skip", "replace"]
-Family = Literal["byte_bpe", "sentencepiece_bpe", "sentencepiece_unigram", "pretrained"]
+Family = Literal[
+    "byte_bpe", "sentencepiece_bpe", "sentencepiece_unigram", "wordpiece", "character", "word", "pretrained"
+]
 Strategy = Literal["naive", "concat", "best_fit", "first_fit_decreasing", "first_fit"]
 LongDocuments = Literal["chunk", "drop", "error"]
 ShortChunks = Literal["balance", "drop"]
@@ -161,6 +163,16 @@ class TokenizerChecks(Model):
     """Fewest entries seen at least once, as a share of all without special tokens."""
 
 
+TAKEN_BY: dict[str, tuple[Family, ...]] = {
+    "pretokenizer": ("byte_bpe", "word", "pretrained"),
+    "min_frequency": ("byte_bpe", "wordpiece", "character", "word"),
+    "character_coverage": ("sentencepiece_bpe", "sentencepiece_unigram", "wordpiece"),
+    "wordpiece_criterion": ("wordpiece",),
+    "path": ("pretrained",),
+}
+"""The families that use an option; in any other it is an error."""
+
+
 class TrainConfig(Model):
     """What shapes a trained tokenizer, apart from its training text."""
 
@@ -171,11 +183,13 @@ class TrainConfig(Model):
     special_tokens: SpecialTokens = SpecialTokens()
     """Strings of the special tokens."""
     pretokenizer: Literal["gpt2", "cl100k", "o200k", "qwen2", "llama3", "deepseek_v3"] = "cl100k"
-    """byte_bpe: the published regex that splits text before merging."""
+    """byte_bpe, word: the published regex that splits text; pretrained: that of a bare rank file."""
     min_frequency: int = Field(default=2, ge=1, lt=2**63)
-    """byte_bpe: a pair seen fewer times is not merged."""
+    """byte_bpe, wordpiece: a pair seen fewer times is not merged; character, word: a rarer one gets no entry."""
     character_coverage: float = Field(default=0.9995, gt=0, le=1)
-    """sentencepiece: share of characters that get a piece of their own; the rest falls back to bytes."""
+    """sentencepiece, wordpiece: share of characters that get a piece of their own; the rest becomes bytes or unk."""
+    wordpiece_criterion: Literal["likelihood", "frequency"] = "frequency"
+    """wordpiece: merge the pair of greatest count(ab), or of greatest count(ab) / (count(a) · count(b))."""
     path: str | None = None
     """pretrained: tokenizer.json, x.model, x.tiktoken, or a folder with one of them."""
 
@@ -189,9 +203,19 @@ class TrainConfig(Model):
         else:
             if self.vocab_size is None:
                 raise ValueError(f"a {self.family} tokenizer needs `vocab_size`")
-            if self.path is not None:
-                raise ValueError("only a pretrained tokenizer takes `path`")
+        for option, families in TAKEN_BY.items():
+            if option in self.model_fields_set and self.family not in families:
+                raise ValueError(f"`{option}` has no effect on {self.family}: it is for {', '.join(families)}")
         return self
+
+    def parameters(self) -> dict[str, Any]:
+        """What shapes the tokenizer, for keys and manifests: family, size, tokens, and what differs from the default.
+
+        The path of a pretrained tokenizer is left out: its files are its input.
+        """
+        always: dict[str, Any] = {"family": self.family, "vocab_size": self.vocab_size}
+        always["special_tokens"] = self.special_tokens.by_role()
+        return self.model_dump(mode="json", exclude_defaults=True, exclude={"path"}) | always
 
 
 class TokenizerConfig(TrainConfig):

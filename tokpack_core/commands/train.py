@@ -30,10 +30,9 @@ def train(config: TrainConfig, unicode: UnicodeForm, reading: Reading, output: P
         with progress("reading", reading.bytes, "B", quiet) as on_done:
             tokenizer = registry.train(config, texts(reading, unicode, on_done), unicode)
         tokenizer.save(draft)
-        shaping = config.model_dump(mode="json", exclude={"path"})
         counts = {"vocab_size": tokenizer.vocab_size, "reading": reading.problems.to_json(), **tokenizer.training}
         described = open_tokenizer(draft).as_json() | {"path": str(output.absolute())}
-        parameters = shaping | {"unicode": unicode} | reading.parameters()
+        parameters = config.parameters() | {"unicode": unicode} | reading.parameters()
         return write_manifest(draft, "train", parameters, reading.inputs, counts, described)
 
 
@@ -42,16 +41,16 @@ def texts(reading: Reading, unicode: UnicodeForm, on_done: OnDone) -> Iterator[p
         yield batch["text"]
 
 
-def train_config(family: str, vocab_size: int, special_tokens: list[str], pretokenizer: str) -> TrainConfig:
-    """Raises InputError for settings that do not go together."""
+def train_config(family: str, vocab_size: int, special_tokens: list[str], options: dict[str, Any]) -> TrainConfig:
+    """`options` by the names of the configuration; None is one that was not given.
+
+    Raises InputError for settings that do not go together.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
     try:
         roles = dict(parse_special_token(text) for text in special_tokens)
-        return TrainConfig(
-            family=family,  # type: ignore[arg-type]
-            vocab_size=vocab_size,
-            special_tokens=SpecialTokens(**roles),
-            pretokenizer=pretokenizer,  # type: ignore[arg-type]
-        )
+        settings = {"family": family, "vocab_size": vocab_size, "special_tokens": SpecialTokens(**roles)}
+        return TrainConfig.model_validate(settings | given)
     except ValidationError as error:
         first = error.errors()[0]
         where = " ".join(map(str, first["loc"])) or family

@@ -97,7 +97,7 @@ def tokenizer_plans(project: Project, name: str) -> Iterator[AssetPlan]:
         (tokenizer.asset_key(name), *corpora),
         code_version(report.VERSION),
         partial(report.build, tokenizer=name),
-        report.CHECKS,
+        report.checks(config.family),
         partial(report.verdicts, tokenizer=name),
     )
 

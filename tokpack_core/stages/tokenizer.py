@@ -36,13 +36,13 @@ def asset_key(tokenizer: str) -> str:
 
 def train_config(project: Project, tokenizer: str) -> TrainConfig:
     config = project.tokenizers[tokenizer]
-    return TrainConfig(**config.model_dump(exclude=REPORTED_BY_CONFIG))
+    return TrainConfig(**config.model_dump(exclude=REPORTED_BY_CONFIG, exclude_unset=True))
 
 
 def parameters(project: Project, tokenizer: str) -> dict[str, Any]:
     """All of a tokenizer's configuration that shapes its bytes; the text it is trained on is an input."""
     config = project.tokenizers[tokenizer]
-    shaping = train_config(project, tokenizer).model_dump(mode="json", exclude={"path"})
+    shaping = train_config(project, tokenizer).parameters()
     if config.family == "pretrained":
         return shaping
     sample = {"train_on": project.training_corpora(tokenizer), "sample_bytes": config.sample_bytes}

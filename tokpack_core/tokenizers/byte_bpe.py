@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Regex, decoders, models, pre_tokenizers
 from tokenizers import Tokenizer as Engine
 
 from tokpack_core.bpe.merge_settings import Merges, MergeSettings
@@ -31,6 +31,7 @@ from tokpack_core.tokenizers.huggingface import MERGES_SCHEMA, HuggingFaceTokeni
 from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.pretokenizers import SPLITS
 from tokpack_core.tokenizers.token_bytes import byte_level_bytes, byte_level_name
+from tokpack_core.tokenizers.tokenizer_json import as_special, normalizer_of
 
 MOST_WORKERS = 8
 """Each has a table of pretokens of its own, and the merges, which follow, have one thread."""
@@ -75,8 +76,7 @@ def as_engine(merges: Merges, special_tokens: list[str], splits: tuple[str, ...]
     pairs = [(names[left], names[right]) for left, right in zip(merges.left, merges.right, strict=True)]
     vocabulary = {name: token_id for token_id, name in enumerate([*special_tokens, *names])}
     engine = Engine(models.BPE(vocabulary, pairs))
-    if unicode != "none":
-        engine.normalizer = normalizers.NFC() if unicode == "nfc" else normalizers.NFKC()
+    engine.normalizer = normalizer_of(unicode)
     engine.pre_tokenizer = pre_tokenizers.Sequence(
         [
             *(pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in splits),
@@ -84,7 +84,7 @@ def as_engine(merges: Merges, special_tokens: list[str], splits: tuple[str, ...]
         ]
     )
     engine.decoder = decoders.ByteLevel()
-    engine.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in special_tokens])
+    engine.add_special_tokens(as_special(special_tokens))
     return engine
 
 

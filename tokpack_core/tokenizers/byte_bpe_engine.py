@@ -53,8 +53,19 @@ class FastEngine:
         if self._encode is None and 0 <= self._seen <= WORTH_LOADING:
             self._seen += texts.nbytes
             if self._seen > WORTH_LOADING:
-                self._encode = equal_encoder(self._engine, by_library)
+                self._encode = encoder_for(self._engine, by_library)
         return by_library(texts) if self._encode is None else self._encode(texts)
+
+
+def encoder_for(engine: Engine, by_library: Encode) -> Encode | None:
+    """Our encoder for the model of a file, if it gives the library's ids."""
+    description = json.loads(engine.to_str())
+    if description["model"]["type"] == "WordPiece":
+        from tokpack_core.tokenizers.wordpiece_engine import equal_wordpiece_encoder
+
+        texts = hard_texts([token["content"] for token in description["added_tokens"]])
+        return equal_wordpiece_encoder(engine, by_library, texts)
+    return equal_encoder(engine, by_library) if description["model"]["type"] == "BPE" else None
 
 
 def equal_encoder(engine: Engine, by_library: Encode) -> Encode | None:

@@ -3,9 +3,10 @@
 While they encode, Hugging Face tokenizers hold about 120 bytes and SentencePiece about 40 for each byte of a
 document. A part may only end where no token can cross, which depends on the family:
 
-- byte_bpe: between a line end that follows no white space and a letter. In each of the three published regexes a
+- byte_bpe, word: between a line end that follows no white space and a letter. In each of the three published regexes a
   letter after a line end begins a pretoken, and the line end ends one, whatever follows it. A letter is no
   combining mark, so normalization does not cross either.
+- wordpiece, character: between a line end and a letter. Neither merges across, nor does normalization.
 - sentencepiece_bpe: between a character that is no white space and a space. In the models that we train, a space
   stands in a piece only at its start or among spaces. Merges are local, so the parts' ids are those of the whole.
   Unigram sums scores in 32 bits over the whole text, and starting anew can turn a near tie (3 tokens in 4.6
@@ -27,6 +28,9 @@ from tokpack_core.tokenizers.text_batches import BATCH_BYTES, text_batches
 
 PLACES = {
     "byte_bpe": re.compile(r"(?<=\S\n)(?=[^\W\d_])"),
+    "word": re.compile(r"(?<=\S\n)(?=[^\W\d_])"),
+    "wordpiece": re.compile(r"(?<=\n)(?=[^\W\d_])"),
+    "character": re.compile(r"(?<=\n)(?=[^\W\d_])"),
     "sentencepiece_bpe": re.compile(r"(?<=\S)(?= )"),
 }
 

@@ -14,6 +14,8 @@ from tokpack_core.tokenizers.byte_bpe import train_byte_bpe
 from tokpack_core.tokenizers.metadata import Metadata, published_roles, read_metadata
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.sentencepiece_training import train_sentencepiece
+from tokpack_core.tokenizers.word_level import train_word_level
+from tokpack_core.tokenizers.wordpiece import train_wordpiece
 
 SUFFIXES = (".json", ".model", ".tiktoken")
 NO_SPECIAL_TOKENS = SpecialTokens()
@@ -28,6 +30,10 @@ def train(config: TrainConfig, texts: Iterator[pa.Array], unicode: UnicodeForm) 
         return train_byte_bpe(config, texts, unicode)
     if config.family in ("sentencepiece_bpe", "sentencepiece_unigram"):
         return train_sentencepiece(config, texts, unicode)
+    if config.family == "wordpiece":
+        return train_wordpiece(config, texts, unicode)
+    if config.family in ("character", "word"):
+        return train_word_level(config, texts, unicode)
     if config.path is None:
         raise InputError("a pretrained tokenizer needs `path`: a tokenizer.json, .model or .tiktoken")
     return load(Path(config.path), config.special_tokens, config.pretokenizer)
