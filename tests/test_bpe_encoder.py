@@ -165,7 +165,7 @@ def test_the_byte_level_pretokenizer_is_gpt2s() -> None:
     engine = engine_of("gpt2")
     engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     engine.decoder = decoders.ByteLevel()
-    encode = equal_encoder(engine, lambda texts: by_library(engine, texts))
-    assert encode is not None
+    exact = equal_encoder(engine, lambda texts: by_library(engine, texts))
+    assert exact is not None
     texts = pa.array(documents())
-    assert_equal(encode(texts), by_library(engine, texts))
+    assert_equal(exact.encode(texts), by_library(engine, texts))

@@ -30,7 +30,7 @@ OUTPUTS: dict[str, tuple[int, str]] = {
     "corpus/docs": (1, "15e5a6ac23486882"),
     "normalized_corpus/docs": (1, "d6e56c2c71125085"),
     "tokenizer_model/bpe_600": (2, "e971181a9caca7cd"),
-    "vocabulary_report/bpe_600": (1, "b547401cec34ce95"),
+    "vocabulary_report/bpe_600": (2, "c16908433e8484c4"),
     "tokenized_shards/bpe_600/code": (1, "26ae181debd639cf"),
     "tokenized_shards/bpe_600/docs": (1, "20d15314e93a7d58"),
     "packed_sequences/base": (2, "15db10e3d8a0d953"),

@@ -17,7 +17,7 @@ from tokpack_core.config import SpecialTokens, TrainConfig
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.encoded import Encoded, from_lists
 from tokpack_core.tokenizers.registry import train
-from tokpack_core.vocabulary.counts import LANGUAGE_SCHEMA, TokenCounts, count, count_words
+from tokpack_core.vocabulary.counts import LANGUAGE_SCHEMA, TOKEN_SCHEMA, TokenCounts, count, count_words
 
 VOCAB_SIZE = 9
 WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2005\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -39,6 +39,7 @@ def counted(documents: list[tuple[list[int], str, str | None]]) -> TokenCounts:
 def assert_equal(left: TokenCounts, right: TokenCounts) -> None:
     assert left.tokens.tolist() == right.tokens.tolist()
     assert left.languages.equals(right.languages)
+    assert left.by_language.equals(right.by_language)
 
 
 @settings(deadline=None)  # the first call compiles
@@ -61,6 +62,10 @@ def test_counts_equal_brute_force(documents: list[tuple[list[int], str, str | No
         if (rows := [(tokens, text) for tokens, text, of in documents if of == lang])
     ]
     assert counts.languages.to_pylist() == expected
+    by_language = Counter((of, token) for tokens, _, of in documents for token in tokens)
+    rows = counts.by_language.to_pylist()
+    assert {(row["lang"], row["id"]): row["count"] for row in rows} == by_language
+    assert rows == sorted(rows, key=lambda row: (row["lang"] is None, row["lang"] or "", row["id"]))
 
 
 @settings(deadline=None)
@@ -109,7 +114,7 @@ def test_published_files_hold_the_counts_and_nothing_else(tmp_path: Path) -> Non
     counts.write(tmp_path)
     assert_equal(TokenCounts.read(tmp_path), counts)
     tokens = pq.read_table(tmp_path / "token_counts.parquet")
-    assert tokens.to_pydict() == {"id": [0, 3, 8], "count": [1, 2, 1]}
+    assert tokens.to_pydict() == {"lang": ["en", "en", None], "id": [3, 8, 0], "count": [2, 1, 1]}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["language_counts.parquet", "token_counts.parquet"]
     written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     counts.write(tmp_path)
@@ -123,7 +128,7 @@ def test_files_that_are_no_counts_are_refused_by_name(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1], "count": [2]}), tmp_path / "token_counts.parquet")
     with pytest.raises(InputError, match=f"{tmp_path}.*count again"):
         TokenCounts.read(tmp_path)
-    beyond = pa.table({"id": pa.array([5], pa.int32()), "count": pa.array([1], pa.int64())})
+    beyond = pa.table([["en"], [5], [1]], schema=TOKEN_SCHEMA)
     pq.write_table(beyond.replace_schema_metadata({"vocab_size": "5"}), tmp_path / "token_counts.parquet")
     with pytest.raises(InputError, match=r"outside 0\.\.4"):
         TokenCounts.read(tmp_path)

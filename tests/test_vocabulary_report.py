@@ -15,7 +15,7 @@ from tokpack_core.tokenizers.protocol import VOCABULARY_SCHEMA, Tokenizer
 from tokpack_core.tokenizers.registry import train
 from tokpack_core.vocabulary.counts import LANGUAGE_SCHEMA, TokenCounts, count
 from tokpack_core.vocabulary.gates import evaluate
-from tokpack_core.vocabulary.report import build_report, token_bytes
+from tokpack_core.vocabulary.report import SCHEMA_VERSION, build_report, token_bytes
 
 TEXTS = pa.array(["the cat sat on the mat, the end", "die Katze saß auf der Matte", "貓坐在墊子上,貓坐在墊子上"])
 LANGS = pa.array(["en", "de", None])
@@ -56,7 +56,7 @@ def test_report_of_a_trained_tokenizer(family: str) -> None:
     vocabulary, ids = tokenizer.vocabulary(), tokenizer.encode(TEXTS).ids
     special = set(vocabulary.filter(vocabulary["special"])["id"].to_pylist())
     entries = set(vocabulary["id"].to_pylist()) - special
-    assert report["schema_version"] == 1
+    assert report["schema_version"] == SCHEMA_VERSION == 2
     assert report["vocabulary"]["entries"] == len(entries) == sum(report["vocabulary"]["kinds"].values())
     assert report["vocabulary"]["special"] == len(special) > 0
     assert report["sample"]["vocabulary_utilization"] == len(set(ids.tolist()) & entries) / len(entries)

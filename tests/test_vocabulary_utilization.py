@@ -19,7 +19,6 @@ from tokpack_core.vocabulary.utilization import (
     rank_curve,
     rare_entries,
     rare_token_share,
-    rarest_entries,
     vocabulary_utilization,
 )
 
@@ -62,18 +61,6 @@ def test_rare_entries_are_listed_by_threshold_and_kind() -> None:
         {"below": 5, "entries": 5, "share": 5 / 7, "text": 1, "partial_utf8": 1, "single_byte": 2, "byte_fallback": 1},
     ]
     assert [row["below"] for row in rare_entries(COUNTS, VOCABULARY)] == [1, 2, 5, 20, 100]
-
-
-def test_rarest_entries_put_characters_and_late_ids_first() -> None:
-    assert rarest_entries(COUNTS, VOCABULARY, 5) == [
-        (6, 0, ["never seen"]),
-        (2, 0, ["never seen", "single byte"]),
-        (3, 0, ["never seen", "byte fallback"]),
-        (5, 1, ["partial UTF-8"]),
-        (1, 4, ["single byte"]),
-    ]
-    counts = TokenCounts(np.array([0, 0, 0]), LANGUAGE_SCHEMA.empty_table())
-    assert [entry for entry, *_ in rarest_entries(counts, flat_vocabulary(3), 2)] == [2, 1]
 
 
 @given(st.lists(st.integers(0, 1200), min_size=1, max_size=30), st.integers(1, 1001))

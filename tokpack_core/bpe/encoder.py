@@ -84,6 +84,11 @@ class ByteBpeEncoder:
         self._longest_known = max([LONGEST_KNOWN, *(len(token) for token, _ in model.whole)])
         self._threads = threading.local()
 
+    @property
+    def tables(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Merges of pairs of bytes and of any tokens, as `encoder_kernels` keeps them."""
+        return self._byte_merges, self._merges
+
     def encode(self, texts: pa.Array) -> Encoded:
         """`texts`: string or binary array without nulls, UTF-8."""
         data, offsets = text_buffers(texts)

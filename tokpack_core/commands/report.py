@@ -12,7 +12,8 @@ from tokpack_core.commands.reading import Reading, normalized
 from tokpack_core.commands.run_manifest import write_manifest
 from tokpack_core.stages.asset import write_json
 from tokpack_core.tokenizers.round_trip import round_trip_failures
-from tokpack_core.vocabulary.counts import TokenCounts, count
+from tokpack_core.vocabulary.counting import text_counter
+from tokpack_core.vocabulary.counts import TokenCounts
 from tokpack_core.vocabulary.report import Report, build_report
 from tokpack_core.vocabulary.report_page import render_page
 
@@ -38,18 +39,19 @@ def report(opened: OpenedTokenizer, reading: Reading, output: Path, quiet: bool)
 
 def measure(opened: OpenedTokenizer, reading: Reading, quiet: bool) -> Report:
     tokenizer = opened.tokenizer
-    counts = TokenCounts.zero(tokenizer.vocab_size)
+    counter = text_counter(tokenizer)
     tried = failures = 0
     with progress("counting", reading.bytes, "B", quiet) as on_done:
         for batch in normalized(reading.batches(on_done), tokenizer.unicode):
-            counts += count(tokenizer.encode(batch["text"]), batch["text"], batch["lang"], tokenizer.vocab_size)
+            counter.add(batch["text"], batch["lang"])
             tried_now = batch["text"].slice(0, ROUND_TRIP_DOCUMENTS - tried)
             failures += len(round_trip_failures(tokenizer, tried_now))
             tried += len(tried_now)
     facts = opened.as_json()
     described = {name: facts[name] for name in ("family", "vocab_size", "special_tokens", "unicode", "digest")}
     nothing = TokenCounts.zero(tokenizer.vocab_size)
-    content = build_report(opened.path.resolve().name, described, tokenizer.vocabulary(), counts, nothing)
+    name = opened.path.resolve().name
+    content = build_report(name, described, tokenizer.vocabulary(), counter.total(), nothing, tokenizer=tokenizer)
     content["round_trip"] = {"documents": tried, "failures": failures}
     return content
 

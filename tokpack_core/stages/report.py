@@ -30,14 +30,15 @@ from tokpack_core.tokenizers.normalization_agreement import agrees_with_normaliz
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.round_trip import LOSSY, round_trip_failures
 from tokpack_core.verdict import Verdict
-from tokpack_core.vocabulary.counts import TokenCounts, count
+from tokpack_core.vocabulary.counting import text_counter
+from tokpack_core.vocabulary.counts import TokenCounts
 from tokpack_core.vocabulary.gates import evaluate
 from tokpack_core.vocabulary.report import build_report
 from tokpack_core.vocabulary.report_page import render_page
 
 STAGE = "vocabulary_report"
 UNIT_STAGE = "token_counts"
-VERSION = 1
+VERSION = 2
 ROUND_TRIP_DOCUMENTS = 200
 """Documents of a part whose round trip is tried."""
 AGREEMENT_DOCUMENTS = 1_000
@@ -110,24 +111,26 @@ def count_action(tokenizer: ObjectRef, part: str, parameters: dict[str, Any]) ->
 
 def count_sample(tokenizer_folder: Path, part: Path, fraction: float, seed: int, folder: Path) -> dict[str, Any]:
     tokenizer = tokenizer_stage.load(tokenizer_folder)
-    counts = TokenCounts.zero(tokenizer.vocab_size)
+    counter = text_counter(tokenizer)
     for batch in sampled_batches(part, fraction, seed, ["text", "lang"]):
-        counts += count(tokenizer.encode(batch["text"]), batch["text"], batch["lang"], tokenizer.vocab_size)
+        counter.add(batch["text"], batch["lang"])
+    counts = counter.total()
     counts.write(folder)
     return {"tokens": int(counts.tokens.sum())}
 
 
 def count_test(tokenizer_folder: Path, part: Path, folder: Path) -> dict[str, Any]:
     tokenizer = tokenizer_stage.load(tokenizer_folder)
-    counts = TokenCounts.zero(tokenizer.vocab_size)
+    counter = text_counter(tokenizer)
     tried = 0
     failures: list[str] = []
     for batch in read_part(part, ["id", "text", "lang", "split"]):
         chosen = batch.filter(pc.equal(batch["split"], "test"))
-        counts += count(tokenizer.encode(chosen["text"]), chosen["text"], chosen["lang"], tokenizer.vocab_size)
+        counter.add(chosen["text"], chosen["lang"])
         tried_now = chosen.slice(0, ROUND_TRIP_DOCUMENTS - tried)
         failures += failed_documents(tokenizer, tried_now)
         tried += len(tried_now)
+    counts = counter.total()
     counts.write(folder)
     return {"tokens": int(counts.tokens.sum()), "round_trip": {"documents": tried, "failures": failures}}
 
@@ -141,7 +144,7 @@ def write_report(store: Store, name: str, read: Inputs, folder: Path) -> dict[st
     tokenizer = tokenizer_stage.load(objects.folder_of(store, read.tokenizer))
     sample, test = (sum_counts(store, refs, tokenizer.vocab_size) for refs in (read.sample, read.test))
     facts = tokenizer_stage.describe(tokenizer) | {"digest": str(read.tokenizer)}
-    report = build_report(name, facts, tokenizer.vocabulary(), sample, test)
+    report = build_report(name, facts, tokenizer.vocabulary(), sample, test, tokenizer=tokenizer)
     report["round_trip"] = sum_round_trips(store, read.test)
     report["normalization_agreement"] = judge_agreement(store, tokenizer, read.normalized)
     write_json(folder / "report.json", report)

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from tokenizers import Tokenizer as Engine
@@ -30,6 +32,9 @@ from tokpack_core.tokenizers.encoded import Encoded, concatenate
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
 from tokpack_core.tokenizers.token_bytes import BYTE_TO_CHARACTER, byte_level_bytes
 
+if TYPE_CHECKING:
+    from tokpack_core.bpe.encoder import BpeModel, ByteBpeEncoder
+
 Encode = Callable[[pa.Array], Encoded]
 WORTH_LOADING = 2**20
 """Bytes of text that the library encodes before."""
@@ -38,37 +43,69 @@ EXTRAS = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
 FORMS: dict[str | None, UnicodeForm] = {None: "none", "NFC": "nfc", "NFKC": "nfkc"}
 
 
+@dataclass(frozen=True)
+class ExactBpe:
+    """Our encoder, which gave the library's ids on all hard texts, and the model and regexes that it is made from."""
+
+    model: BpeModel
+    splits: tuple[str, ...]
+    encoder: ByteBpeEncoder
+    by_library: Encode
+    for_library: Callable[[pa.Array], npt.NDArray[np.bool_] | None]
+    """Which texts the library must encode; None for none of them."""
+
+    def encode(self, texts: pa.Array) -> Encoded:
+        library = self.for_library(texts)
+        if library is None:
+            return self.encoder.encode(texts)
+        borders = [0, *(np.flatnonzero(np.diff(library)) + 1).tolist(), len(library)]
+        return concatenate(
+            (self.by_library if library[start] else self.encoder.encode)(texts.slice(start, stop - start))
+            for start, stop in pairwise(borders)
+        )
+
+
 class FastEngine:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._encode: Encode | None = None
+        self._exact: ExactBpe | None = None
+        self._tried = False
         self._seen = 0
 
     @property
     def in_use(self) -> bool:
         return self._encode is not None
 
+    def exact(self, by_library: Encode) -> ExactBpe | None:
+        """Our encoder of a byte-level BPE, loaded and checked now if it was not yet; None where it does not serve."""
+        self._load(by_library)
+        return self._exact
+
     def encode(self, texts: pa.Array, by_library: Encode) -> Encoded:
         """Ids by our encoder or, as long as it is not worth while or not equal, by the library."""
-        if self._encode is None and 0 <= self._seen <= WORTH_LOADING:
+        if not self._tried:
             self._seen += texts.nbytes
             if self._seen > WORTH_LOADING:
-                self._encode = encoder_for(self._engine, by_library)
+                self._load(by_library)
         return by_library(texts) if self._encode is None else self._encode(texts)
 
+    def _load(self, by_library: Encode) -> None:
+        if self._tried:
+            return
+        self._tried = True
+        description = json.loads(self._engine.to_str())
+        if description["model"]["type"] == "BPE":
+            self._exact = equal_encoder(self._engine, by_library)
+            self._encode = self._exact.encode if self._exact else None
+        elif description["model"]["type"] == "WordPiece":
+            from tokpack_core.tokenizers.wordpiece_engine import equal_wordpiece_encoder
 
-def encoder_for(engine: Engine, by_library: Encode) -> Encode | None:
-    """Our encoder for the model of a file, if it gives the library's ids."""
-    description = json.loads(engine.to_str())
-    if description["model"]["type"] == "WordPiece":
-        from tokpack_core.tokenizers.wordpiece_engine import equal_wordpiece_encoder
-
-        texts = hard_texts([token["content"] for token in description["added_tokens"]])
-        return equal_wordpiece_encoder(engine, by_library, texts)
-    return equal_encoder(engine, by_library) if description["model"]["type"] == "BPE" else None
+            texts = hard_texts([token["content"] for token in description["added_tokens"]])
+            self._encode = equal_wordpiece_encoder(self._engine, by_library, texts)
 
 
-def equal_encoder(engine: Engine, by_library: Encode) -> Encode | None:
+def equal_encoder(engine: Engine, by_library: Encode) -> ExactBpe | None:
     """An encoder that gives the library's ids on all hard texts, or None."""
     description = json.loads(engine.to_str())
     splits = split_patterns(description["pre_tokenizer"])
@@ -83,33 +120,41 @@ def equal_encoder(engine: Engine, by_library: Encode) -> Encode | None:
     from tokpack_core.config import NormalizeConfig
     from tokpack_core.corpus.normalization import normalize
 
+    model = bpe_model(description["model"])
     try:
-        encoder = ByteBpeEncoder(bpe_model(description["model"]), splits)
+        encoder = ByteBpeEncoder(model, splits)
     except Unsupported:
         return None
     normalization = NormalizeConfig(unicode=form, byte_order_marks="keep")
 
-    def for_library(texts: pa.Array) -> list[pa.Array]:
+    def for_library(texts: pa.Array) -> npt.NDArray[np.bool_] | None:
         masks = [pc.match_substring(texts, content) for content in added]
         if form != "none":
             masks.append(pc.not_equal(texts, normalize(texts, normalization)[0]))
-        return [mask for mask in masks if pc.any(mask).as_py()]
+        masks = [mask for mask in masks if pc.any(mask).as_py()]
+        return np.logical_or.reduce([mask.to_numpy(zero_copy_only=False) for mask in masks]) if masks else None
 
-    def routed(texts: pa.Array) -> Encoded:
-        masks = for_library(texts)
-        if not masks:
-            return encoder.encode(texts)
-        library = np.logical_or.reduce([mask.to_numpy(zero_copy_only=False) for mask in masks])
-        borders = [0, *(np.flatnonzero(np.diff(library)) + 1).tolist(), len(library)]
-        return concatenate(
-            (by_library if library[start] else encoder.encode)(texts.slice(start, stop - start))
-            for start, stop in pairwise(borders)
-        )
+    exact = ExactBpe(model, splits, encoder, by_library, for_library)
+    return if_equal(exact, [token["content"] for token in description["added_tokens"]])
 
-    texts = pa.array(hard_texts([token["content"] for token in description["added_tokens"]]), pa.string())
-    ours, theirs = routed(texts), by_library(texts)
+
+def exact_rank_encoder(ranks: dict[bytes, int], splits: tuple[str, ...], by_library: Encode) -> ExactBpe | None:
+    """The same for a rank file, whose merges are any two tokens that spell a third."""
+    from tokpack_core.bpe.encoder import ByteBpeEncoder, from_ranks
+
+    model = from_ranks(ranks)
+    try:
+        encoder = ByteBpeEncoder(model, splits)
+    except Unsupported:
+        return None
+    return if_equal(ExactBpe(model, splits, encoder, by_library, lambda _: None), [])
+
+
+def if_equal(exact: ExactBpe, added: list[str]) -> ExactBpe | None:
+    texts = pa.array(hard_texts(added), pa.string())
+    ours, theirs = exact.encode(texts), exact.by_library(texts)
     equal = np.array_equal(ours.ids, theirs.ids) and np.array_equal(ours.offsets, theirs.offsets)
-    return routed if equal else None
+    return exact if equal else None
 
 
 def plain_byte_bpe(model: dict[str, Any]) -> bool:
@@ -141,7 +186,7 @@ def split_patterns(pretokenizer: dict[str, Any] | None) -> tuple[str, ...] | Non
     return (*patterns, PRETOKENIZERS["gpt2"]) if last["use_regex"] else tuple(patterns)
 
 
-def bpe_model(model: dict[str, Any]) -> Any:
+def bpe_model(model: dict[str, Any]) -> BpeModel:
     from tokpack_core.bpe.encoder import BpeModel
 
     ids: dict[str, int] = model["vocab"]

@@ -26,7 +26,7 @@ from tokenizers import Tokenizer as Engine
 
 from tokpack_core.config import UnicodeForm
 from tokpack_core.errors import InputError
-from tokpack_core.tokenizers.byte_bpe_engine import FastEngine
+from tokpack_core.tokenizers.byte_bpe_engine import ExactBpe, FastEngine
 from tokpack_core.tokenizers.encoded import Encoded, from_lists
 from tokpack_core.tokenizers.long_documents import encode_bounded
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
@@ -71,6 +71,10 @@ class HuggingFaceTokenizer:
 
     def encode(self, texts: pa.Array) -> Encoded:
         return self._fast.encode(texts, self._encode_by_library)
+
+    def exact_bpe(self) -> ExactBpe | None:
+        """The merges and regexes of a byte-level BPE that our own encoder follows exactly; None for all else."""
+        return self._fast.exact(self._encode_by_library)
 
     def _encode_by_library(self, texts: pa.Array) -> Encoded:
         def encode_batch(batch: pa.Array) -> Encoded:

@@ -20,6 +20,7 @@ import tiktoken
 
 from tokpack_core.config import UnicodeForm
 from tokpack_core.errors import InputError
+from tokpack_core.tokenizers.byte_bpe_engine import ExactBpe, exact_rank_encoder
 from tokpack_core.tokenizers.encoded import Encoded, concatenate, from_lists
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
@@ -52,8 +53,16 @@ class TiktokenTokenizer:
             mergeable_ranks=ranks,
             special_tokens={},
         )
+        self._splits = (PRETOKENIZERS[pretokenizer],)
+        self._exact: ExactBpe | None = None
         self._vocabulary = self._build_vocabulary()
         self._byte_decoder = ByteDecoder(self._vocabulary, self.vocab_size)
+
+    def exact_bpe(self) -> ExactBpe | None:
+        """Merges that give the same ids, and the regex, for our own encoder; None if it differs on a hard text."""
+        if self._exact is None:
+            self._exact = exact_rank_encoder(self._ranks, self._splits, self.encode)
+        return self._exact
 
     def encode(self, texts: pa.Array) -> Encoded:
         batches = (batch.to_pylist() for batch in text_batches(texts))

@@ -1,10 +1,12 @@
 """How often each token occurs, and how much text of each language that was.
 
 Counts of two pieces of text add up to the counts of both, so units are counted alone and summed in any order.
-Published as two small parquet files (zstd):
+Published as small parquet files (zstd):
 
-token_counts.parquet      id int32, count int64: tokens that occur, ascending id; schema metadata `vocab_size`
+token_counts.parquet      lang string, id int32, count int64: tokens that occur in each language, ascending (null last);
+                          schema metadata `vocab_size`
 language_counts.parquet   lang string, documents, bytes, characters, words, tokens int64: ascending lang, null last
+merge_counts.parquet      of a byte-level BPE: see `merge_counts`
 
 Bytes are UTF-8, characters are code points, words are maximal runs without whitespace. For languages written without
 spaces (Chinese, Japanese, Thai, …) words mean nothing: `fertility` gives their tokens per character instead.
@@ -12,7 +14,7 @@ spaces (Chinese, Japanese, Thai, …) words mean nothing: `fertility` gives thei
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -23,14 +25,18 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tokpack_core.errors import InputError
+from tokpack_core.vocabulary.merge_counts import MergeCounts
 from tokpack_core.vocabulary.words_kernel import words_per_document
 
 TOKEN_COUNTS_FILE = "token_counts.parquet"
 LANGUAGE_COUNTS_FILE = "language_counts.parquet"
+MERGE_COUNTS_FILE = "merge_counts.parquet"
 
 MEASURES = ("documents", "bytes", "characters", "words", "tokens")
 LANGUAGE_SCHEMA = pa.schema([("lang", pa.string()), *((measure, pa.int64()) for measure in MEASURES)])
-TOKEN_SCHEMA = pa.schema([("id", pa.int32()), ("count", pa.int64())])
+TOKEN_SCHEMA = pa.schema([("lang", pa.string()), ("id", pa.int32()), ("count", pa.int64())])
+MOST_DENSE = 2**23
+"""Cells of languages × entries that are counted in place; beyond, pairs are sorted."""
 
 
 class EncodedDocuments(Protocol):
@@ -44,14 +50,32 @@ class EncodedDocuments(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TokenCounts:
-    """tokens: int64 [vocab_size], occurrences by id; languages: one row a language, of `LANGUAGE_SCHEMA`."""
+    """Counts of some text.
+
+    tokens: int64 [vocab_size], occurrences by id; languages: one row a language, of `LANGUAGE_SCHEMA`; by_language: one
+    row a language and token that occurs in it, of `TOKEN_SCHEMA`; merges: of a byte-level BPE, what its merges did.
+    """
 
     tokens: NDArray[np.int64]
     languages: pa.Table
+    by_language: pa.Table = field(default_factory=TOKEN_SCHEMA.empty_table)
+    merges: MergeCounts | None = None
 
     @staticmethod
     def zero(vocab_size: int) -> TokenCounts:
-        return TokenCounts(np.zeros(vocab_size, np.int64), LANGUAGE_SCHEMA.empty_table())
+        return TokenCounts(np.zeros(vocab_size, np.int64), LANGUAGE_SCHEMA.empty_table(), TOKEN_SCHEMA.empty_table())
+
+    @staticmethod
+    def of(
+        by_language: pa.Table, languages: pa.Table, vocab_size: int, merges: MergeCounts | None = None
+    ) -> TokenCounts:
+        """Counts whose sums over languages are worked out here. Raises InputError for an id beyond the vocabulary."""
+        ids, occurrences = by_language["id"].to_numpy(), by_language["count"].to_numpy()
+        if len(ids) and (ids.min() < 0 or ids.max() >= vocab_size):
+            raise InputError(f"token counts hold an id outside 0..{vocab_size - 1}: count again")
+        tokens = np.zeros(vocab_size, np.int64)
+        np.add.at(tokens, ids, occurrences)
+        return TokenCounts(tokens, languages, by_language, merges)
 
     @property
     def vocab_size(self) -> int:
@@ -60,39 +84,32 @@ class TokenCounts:
     def __add__(self, other: TokenCounts) -> TokenCounts:
         if self.vocab_size != other.vocab_size:
             raise ValueError(f"counts over {self.vocab_size} and over {other.vocab_size} entries do not add up")
-        return TokenCounts(self.tokens + other.tokens, sum_by_language([self.languages, other.languages]))
-
-    def to_tables(self) -> tuple[pa.Table, pa.Table]:
-        """The two tables that are published: (token counts, language counts)."""
-        seen = np.flatnonzero(self.tokens)
-        schema = TOKEN_SCHEMA.with_metadata({"vocab_size": str(self.vocab_size)})
-        return pa.table([pa.array(seen, pa.int32()), pa.array(self.tokens[seen])], schema=schema), self.languages
-
-    @staticmethod
-    def from_tables(tokens: pa.Table, languages: pa.Table) -> TokenCounts:
-        """The inverse of `to_tables`. Raises InputError if the tables are not such a pair."""
-        vocab_size = (tokens.schema.metadata or {}).get(b"vocab_size", b"").decode()
-        if not vocab_size.isdecimal() or tokens.schema != TOKEN_SCHEMA or languages.schema != LANGUAGE_SCHEMA:
-            raise InputError("these are not token and language counts as this version writes them: count again")
-        counts = np.zeros(int(vocab_size), np.int64)
-        ids = tokens["id"].to_numpy()
-        if len(ids) and (ids.min() < 0 or ids.max() >= len(counts)):
-            raise InputError(f"token counts hold an id outside 0..{len(counts) - 1}: count again")
-        counts[ids] = tokens["count"].to_numpy()
-        return TokenCounts(counts, languages)
+        return TokenCounts(
+            self.tokens + other.tokens,
+            sum_by_language([self.languages, other.languages]),
+            sum_by_token([self.by_language, other.by_language]),
+            self.merges + other.merges if self.merges and other.merges else self.merges or other.merges,
+        )
 
     def write(self, folder: Path) -> None:
-        tokens, languages = self.to_tables()
+        tokens = self.by_language.replace_schema_metadata({"vocab_size": str(self.vocab_size)})
         pq.write_table(tokens, folder / TOKEN_COUNTS_FILE, compression="zstd")
-        pq.write_table(languages, folder / LANGUAGE_COUNTS_FILE, compression="zstd")
+        pq.write_table(self.languages, folder / LANGUAGE_COUNTS_FILE, compression="zstd")
+        if self.merges is not None:
+            pq.write_table(self.merges.to_table(), folder / MERGE_COUNTS_FILE, compression="zstd")
 
     @staticmethod
     def read(folder: Path) -> TokenCounts:
-        """Raises InputError, naming the folder, if its two files are missing or hold something else."""
+        """Raises InputError, naming the folder, if its files are missing or hold something else."""
         try:
-            return TokenCounts.from_tables(
-                pq.read_table(folder / TOKEN_COUNTS_FILE), pq.read_table(folder / LANGUAGE_COUNTS_FILE)
-            )
+            tokens, languages = (pq.read_table(folder / name) for name in (TOKEN_COUNTS_FILE, LANGUAGE_COUNTS_FILE))
+            size = (tokens.schema.metadata or {}).get(b"vocab_size", b"").decode()
+            if not size.isdecimal() or tokens.schema != TOKEN_SCHEMA or languages.schema != LANGUAGE_SCHEMA:
+                raise InputError("these are not token and language counts as this version writes them: count again")
+            merges = None
+            if (folder / MERGE_COUNTS_FILE).is_file():
+                merges = MergeCounts.from_table(pq.read_table(folder / MERGE_COUNTS_FILE), int(size))
+            return TokenCounts.of(tokens.replace_schema_metadata(), languages, int(size), merges)
         except (InputError, OSError, pa.ArrowInvalid) as error:
             reason = str(error).splitlines()[0]
             raise InputError(f"{folder}: token counts cannot be read, build them again ({reason})") from None
@@ -107,21 +124,40 @@ def count(encoded: EncodedDocuments, texts: pa.Array, langs: pa.Array, vocab_siz
     documents = len(texts)
     if len(langs) != documents or len(encoded.offsets) != documents + 1:
         raise ValueError(f"{documents} texts, {len(langs)} languages and {len(encoded.offsets) - 1} encoded documents")
-    tokens = np.bincount(encoded.ids, minlength=vocab_size).astype(np.int64, copy=False)
-    if len(tokens) > vocab_size:
-        raise ValueError(f"token id {len(tokens) - 1} in a vocabulary of {vocab_size}")
-    per_document = pa.table(
-        [
-            langs.cast(pa.string()),
-            pa.array(np.ones(documents, np.int64)),
-            pc.binary_length(texts).cast(pa.int64()),
-            pc.utf8_length(texts).cast(pa.int64()),
-            pa.array(count_words(texts)),
-            pa.array(np.diff(encoded.offsets)),
-        ],
-        schema=LANGUAGE_SCHEMA,
-    )
-    return TokenCounts(tokens, sum_by_language([per_document]))
+    if len(encoded.ids) and int(encoded.ids.max()) >= vocab_size:
+        raise ValueError(f"token id {encoded.ids.max()} in a vocabulary of {vocab_size}")
+    lengths = np.diff(encoded.offsets)
+    by_language = count_by_language(encoded.ids, lengths, langs, vocab_size)
+    return TokenCounts.of(by_language, language_rows(texts, langs, lengths), vocab_size)
+
+
+def count_by_language(ids: NDArray[np.int32], lengths: NDArray[np.int64], langs: pa.Array, vocab_size: int) -> pa.Table:
+    """Occurrences of each language and token, of TOKEN_SCHEMA."""
+    names = langs.cast(pa.string()).dictionary_encode(null_encoding="encode")
+    languages = len(names.dictionary)
+    pairs = np.repeat(names.indices.to_numpy().astype(np.int64) * vocab_size, lengths) + ids
+    if languages * vocab_size <= max(MOST_DENSE, vocab_size):
+        dense = np.bincount(pairs, minlength=languages * vocab_size)
+        found = np.flatnonzero(dense)
+        occurrences = dense[found]
+    else:
+        found, occurrences = np.unique(pairs, return_counts=True)
+    rows = names.dictionary.take(pa.array(found // vocab_size))
+    columns = [rows, pa.array(found % vocab_size, pa.int32()), pa.array(occurrences, pa.int64())]
+    return pa.table(columns, schema=TOKEN_SCHEMA).sort_by([("lang", "ascending"), ("id", "ascending")])
+
+
+def language_rows(texts: pa.Array, langs: pa.Array, tokens: NDArray[np.int64]) -> pa.Table:
+    """The measures of documents by language, of LANGUAGE_SCHEMA. tokens: of each document."""
+    per_document = [
+        langs.cast(pa.string()),
+        pa.array(np.ones(len(texts), np.int64)),
+        pc.binary_length(texts).cast(pa.int64()),
+        pc.utf8_length(texts).cast(pa.int64()),
+        pa.array(count_words(texts)),
+        pa.array(tokens),
+    ]
+    return sum_by_language([pa.table(per_document, schema=LANGUAGE_SCHEMA)])
 
 
 def count_words(texts: pa.Array) -> NDArray[np.int64]:
@@ -139,3 +175,10 @@ def sum_by_language(tables: list[pa.Table]) -> pa.Table:
     grouped = pa.concat_tables(tables).group_by("lang", use_threads=False).aggregate([(m, "sum") for m in MEASURES])
     columns = [grouped["lang"], *(grouped[f"{measure}_sum"] for measure in MEASURES)]
     return pa.table(columns, schema=LANGUAGE_SCHEMA).sort_by("lang").combine_chunks()
+
+
+def sum_by_token(tables: list[pa.Table]) -> pa.Table:
+    """Rows of the same language and token added up; sorted by language, null last, and id."""
+    grouped = pa.concat_tables(tables).group_by(["lang", "id"], use_threads=False).aggregate([("count", "sum")])
+    table = pa.table([grouped["lang"], grouped["id"], grouped["count_sum"]], schema=TOKEN_SCHEMA)
+    return table.sort_by([("lang", "ascending"), ("id", "ascending")]).combine_chunks()

@@ -1,7 +1,7 @@
 """The vocabulary report: what a tokenizer's entries do on its training sample and on the test splits.
 
 The report holds figures and nothing that judges them: limits belong to the configuration and are applied when the
-report is read (`gates`), so that changing one rebuilds nothing. `build_report` documents the schema.
+report is read (`gates`), so that changing one rebuilds nothing. `docs/report.md` documents the schema.
 """
 
 from __future__ import annotations
@@ -11,21 +11,30 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from tokpack_core.tokenizers.protocol import Tokenizer
+from tokpack_core.vocabulary.counting import exact_bpe
 from tokpack_core.vocabulary.counts import TokenCounts
 from tokpack_core.vocabulary.fertility import fertility, overall_fertility
+from tokpack_core.vocabulary.growth import growth
+from tokpack_core.vocabulary.language_use import language_use
+from tokpack_core.vocabulary.rare_tokens import REASONS, rare_rows, rarest_first
+from tokpack_core.vocabulary.scripts import SCRIPTS
+from tokpack_core.vocabulary.sizes import merge_sizes
+from tokpack_core.vocabulary.structure import Audit, audit, structure
+from tokpack_core.vocabulary.token_features import token_features
 from tokpack_core.vocabulary.utilization import (
     KINDS,
     SPECIAL,
+    entry_frequencies,
     frequency_of_frequencies,
-    kinds_of_tokens,
     rank_curve,
     rare_entries,
-    rarest_entries,
     vocabulary_utilization,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 RAREST_ENTRIES = 100
 
 Report = dict[str, Any]
@@ -38,42 +47,24 @@ def build_report(
     sample_counts: TokenCounts,
     test_counts: TokenCounts,
     samples: Mapping[str, Sequence[int]] | None = None,
+    tokenizer: Tokenizer | None = None,
 ) -> Report:
     """The report as plain data: strict JSON, no NaN; a ratio with nothing to divide by is null.
 
     name: the tokenizer's; tokenizer_facts: JSON values shown as they are, of which `family` is also read by `gates`;
     vocabulary: one row an existing id, in id order (id int32, token binary, special bool, byte_fallback bool);
     sample_counts, test_counts: over the training sample and over the test splits; samples: token ids of short
-    passages by title, to be shown cut up.
+    passages by title, to be shown cut up; tokenizer: what has to be tried on it is left out when there is only its
+    vocabulary.
     Raises ValueError when counts and vocabulary do not belong together, InputError when all tokens are special.
-
-    ```
-    schema_version          1
-    name, tokenizer         as given
-    vocabulary
-      size, special         existing ids; special tokens among them
-      entries               size - special: what all shares below are shares of
-      kinds                 entries of each kind: text, partial_utf8, single_byte, byte_fallback
-    sample, test            the same for both texts:
-      documents, bytes, characters, words, tokens
-      bytes_per_token, characters_per_token, tokens_per_character, tokens_per_word
-      languages             [{lang, documents … tokens_per_word}], most bytes first; no language is "und"
-      vocabulary_utilization
-      rare                  [{below, entries, share, text, partial_utf8, single_byte, byte_fallback}] for 5 thresholds
-      frequency_of_frequencies   [entries seen 0 times, once, … 1000 times]
-      rank_curve            {rank, count, coverage}: three lists of at most 300 numbers
-    rarest                  [{id, count, reasons}]: the 100 rarest entries of the sample, rarest first
-    tokens                  columns over all ids: id, token (a string, or {"hex": …} where it is not UTF-8),
-                            kind (0 text, 1 partial_utf8, 2 single_byte, 3 byte_fallback, 4 special), sample, test
-    passages                [{title, ids}]
-    ```
     """
     ids = vocabulary["id"].to_numpy()
     for counts in (sample_counts, test_counts):
         if counts.vocab_size <= ids.max(initial=0):
             raise ValueError(f"counts over {counts.vocab_size} ids, but the vocabulary has id {ids.max()}")
-    kinds = kinds_of_tokens(vocabulary)
-    by_kind = np.bincount(kinds, minlength=SPECIAL + 1).tolist()
+    entry_frequencies(sample_counts, vocabulary)
+    found = audit(tokenizer, token_features(vocabulary), sample_counts, test_counts)
+    by_kind = np.bincount(found.features.kind, minlength=SPECIAL + 1).tolist()
     return {
         "schema_version": SCHEMA_VERSION,
         "name": name,
@@ -86,17 +77,22 @@ def build_report(
         },
         "sample": text_figures(sample_counts, vocabulary),
         "test": text_figures(test_counts, vocabulary),
-        "rarest": [
-            {"id": entry, "count": occurrences, "reasons": reasons}
-            for entry, occurrences, reasons in rarest_entries(sample_counts, vocabulary, RAREST_ENTRIES)
-        ],
+        "rare": rare_rows(found.features, sample_counts, found.why),
+        "rarest": rarest(found, sample_counts),
+        "structure": structure(tokenizer, found, sample_counts),
+        "growth": growth_figures(sample_counts, vocabulary),
+        "sizes": size_figures(tokenizer, sample_counts, vocabulary),
         "tokens": {
             "id": ids.tolist(),
             "token": [json_token(token) for token in vocabulary["token"].to_pylist()],
-            "kind": kinds.tolist(),
+            "kind": found.features.kind.tolist(),
+            "script": found.features.script.tolist(),
+            "marks": found.marks.tolist(),
+            "reason": found.why.tolist(),
             "sample": sample_counts.tokens[ids].tolist(),
             "test": test_counts.tokens[ids].tolist(),
         },
+        "scripts": list(SCRIPTS),
         "passages": [
             {"title": title, "ids": [int(token) for token in passage]} for title, passage in (samples or {}).items()
         ],
@@ -104,11 +100,12 @@ def build_report(
 
 
 def text_figures(counts: TokenCounts, vocabulary: pa.Table) -> dict[str, Any]:
-    """The figures of one text, as `build_report` lists them under `sample` and `test`."""
+    """The figures of one text: `sample` and `test`."""
     curve = rank_curve(counts, vocabulary)
+    used = language_use(counts, vocabulary)
     return {
         **overall_fertility(counts.languages),
-        "languages": fertility(counts.languages).to_pylist(),
+        "languages": [row | used.get(row["lang"], {}) for row in fertility(counts.languages).to_pylist()],
         "vocabulary_utilization": vocabulary_utilization(counts, vocabulary),
         "rare": rare_entries(counts, vocabulary),
         "frequency_of_frequencies": frequency_of_frequencies(counts, vocabulary),
@@ -118,6 +115,48 @@ def text_figures(counts: TokenCounts, vocabulary: pa.Table) -> dict[str, Any]:
             "coverage": curve.coverage.tolist(),
         },
     }
+
+
+def rarest(found: Audit, counts: TokenCounts) -> list[dict[str, Any]]:
+    """The rarest entries of the sample with their reason, rarest first."""
+    rows = rarest_first(found.features, counts, RAREST_ENTRIES)
+    ids = found.features.ids[rows].tolist()
+    return [
+        {"id": token, "count": int(counts.tokens[token]), "reason": REASONS[why]}
+        for token, why in zip(ids, found.why[rows].tolist(), strict=True)
+    ]
+
+
+def growth_figures(counts: TokenCounts, vocabulary: pa.Table) -> dict[str, Any]:
+    frequencies = entry_frequencies(counts, vocabulary)
+    curve = growth(frequencies)
+    entries = len(frequencies)
+    tokens = int(frequencies.sum())
+    return {
+        "tokens": np.rint(curve.share * tokens).astype(np.int64).tolist(),
+        "utilization": rounded(curve.seen / entries),
+        "new_if_doubled": round(curve.new_if_doubled, 1),
+        "chance_of_new": curve.chance_of_new,
+        "saturated": curve.saturated(entries),
+    }
+
+
+def rounded(values: NDArray[np.float64]) -> list[float]:
+    """To what does not depend on the machine's exponentials."""
+    return [round(value, 9) for value in values.tolist()]
+
+
+def size_figures(tokenizer: Tokenizer | None, counts: TokenCounts, vocabulary: pa.Table) -> dict[str, Any] | None:
+    """Utilization by vocabulary size; null for families whose smaller sizes do not follow from their counts."""
+    exact = None if tokenizer is None else exact_bpe(tokenizer)
+    if exact is None or counts.merges is None:
+        return None
+    frequencies = entry_frequencies(counts, vocabulary)
+    merged = np.unique(np.append(exact.model.byte_ids, exact.model.token)).size
+    size = sum(counts.languages["bytes"].to_pylist())
+    extra = max(len(frequencies) - merged, 0)
+    rows = merge_sizes(exact.model, counts.merges, frequencies, extra, size)
+    return {"method": "merges cut after the first ones: exactly the tokenizers of smaller sizes", "rows": rows}
 
 
 def json_token(token: bytes) -> str | dict[str, str]:

@@ -140,8 +140,8 @@ def card(what: str, figure: str, detail: str) -> str:
 
 def rarest_list(rarest: Iterable[Mapping[str, Any]], by_id: Mapping[int, str]) -> str:
     def remark(entry: Mapping[str, Any]) -> str:
-        counted = [f"{entry['count']:,}×"] if entry["count"] else []
-        return ", ".join([*counted, *entry["reasons"]])
+        counted = f"{entry['count']:,}×" if entry["count"] else "never"
+        return f"{counted}, {entry['reason'].replace('_', ' ')}"
 
     return "".join(
         f'<li title="id {entry["id"]}"><bdi>{escape(by_id[entry["id"]])}</bdi><span>{escape(remark(entry))}</span></li>'

@@ -16,8 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.errors import InputError
 from tokpack_core.vocabulary.counts import TokenCounts
+from tokpack_core.vocabulary.spelling_kernel import are_utf8
 
 RARE_THRESHOLDS = (1, 2, 5, 20, 100)
 FREQUENCY_BOUND = 1000
@@ -31,22 +33,15 @@ SPECIAL = len(KINDS)
 """Stands in place of a kind for special tokens, which are no entries."""
 
 
-def kinds_of_tokens(vocabulary: pa.Table) -> NDArray[np.int8]:
-    """Index into `KINDS`, or SPECIAL, of each row of the vocabulary: int8 [rows]."""
-    tokens = vocabulary["token"].to_pylist()
-    kinds = np.fromiter((0 if is_utf8(token) else 1 for token in tokens), np.int8, len(tokens))
+def kinds_of_tokens(vocabulary: pa.Table, utf8: NDArray[np.bool_] | None = None) -> NDArray[np.int8]:
+    """Index into `KINDS`, or SPECIAL, of each row of the vocabulary: int8 [rows]. utf8: which are, where known."""
+    if utf8 is None:
+        utf8 = are_utf8(*text_buffers(vocabulary["token"].combine_chunks()))
+    kinds = (~utf8).astype(np.int8)
     kinds[pc.binary_length(vocabulary["token"]).to_numpy() == 1] = 2
     kinds[column(vocabulary, "byte_fallback")] = 3
     kinds[column(vocabulary, "special")] = SPECIAL
     return kinds
-
-
-def is_utf8(token: bytes) -> bool:
-    try:
-        token.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def column(vocabulary: pa.Table, name: str) -> NDArray[np.bool_]:
@@ -100,28 +95,6 @@ def frequency_of_frequencies(counts: TokenCounts, vocabulary: pa.Table) -> list[
     frequencies = entry_frequencies(counts, vocabulary)
     within = frequencies[frequencies <= FREQUENCY_BOUND]
     return [int(entries) for entries in np.bincount(within, minlength=FREQUENCY_BOUND + 1)]
-
-
-def rarest_entries(counts: TokenCounts, vocabulary: pa.Table, limit: int) -> list[tuple[int, int, list[str]]]:
-    """(id, occurrences, reasons) of the rarest entries, with the reasons that can be told from the entry itself.
-
-    Fewest occurrences first; among equals whole characters before bytes, then the latest id, which for a trained
-    vocabulary is the one it could best do without.
-    """
-    ids = entry_ids(vocabulary)
-    frequencies = counts.tokens[ids]
-    kinds = kinds_of_tokens(vocabulary)
-    kinds = kinds[kinds != SPECIAL]
-    order = np.lexsort((-ids, kinds, frequencies))[:limit]
-    return [
-        (int(ids[entry]), int(frequencies[entry]), reasons(int(frequencies[entry]), KINDS[kinds[entry]]))
-        for entry in order
-    ]
-
-
-def reasons(frequency: int, kind: str) -> list[str]:
-    names = {"partial_utf8": "partial UTF-8", "single_byte": "single byte", "byte_fallback": "byte fallback"}
-    return (["never seen"] if frequency == 0 else []) + ([names[kind]] if kind in names else [])
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,232 @@
+"""The audit of entries: reachability, residues, reasons, cost of removal, duplicates, scripts; derived by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import regex
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokpack_core.config import SpecialTokens, TrainConfig
+from tokpack_core.corpus.text_buffers import text_buffers
+from tokpack_core.tokenizers.protocol import VOCABULARY_SCHEMA, Tokenizer
+from tokpack_core.tokenizers.registry import load, train
+from tokpack_core.vocabulary.counts import LANGUAGE_SCHEMA, TokenCounts
+from tokpack_core.vocabulary.merge_counts import MergeCounts
+from tokpack_core.vocabulary.rare_tokens import REASONS, rare_rows, rarest_first, reasons, removal_cost, residues
+from tokpack_core.vocabulary.reachability import reachability
+from tokpack_core.vocabulary.scripts import SCRIPTS, scripts_of
+from tokpack_core.vocabulary.spelling_kernel import are_utf8
+from tokpack_core.vocabulary.structure import audit, digit_policy, pieces_of, structure
+from tokpack_core.vocabulary.token_features import TokenFeatures, token_features
+
+
+def features_of(tokens: list[bytes], special: tuple[int, ...] = (), fallback: tuple[int, ...] = ()) -> TokenFeatures:
+    size = len(tokens)
+    columns = [range(size), tokens, [i in special for i in range(size)], [i in fallback for i in range(size)]]
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, VOCABULARY_SCHEMA, strict=True)]
+    return token_features(pa.table(arrays, VOCABULARY_SCHEMA))
+
+
+def counts_of(frequencies: list[int], consumed: list[int] | None = None) -> TokenCounts:
+    nothing = np.zeros((0, len(frequencies)), np.int64)
+    merges = MergeCounts(np.array(consumed), nothing[:, 0], nothing) if consumed else None
+    return TokenCounts(np.array(frequencies), LANGUAGE_SCHEMA.empty_table(), merges=merges)
+
+
+@settings(deadline=None)
+@given(st.lists(st.binary(max_size=6) | st.text(max_size=3).map(lambda t: t.encode("utf-8", "surrogatepass"))))
+def test_utf8_is_what_python_decodes(tokens: list[bytes]) -> None:
+    def decodes(token: bytes) -> bool:
+        try:
+            token.decode()
+        except UnicodeDecodeError:
+            return False
+        return True
+
+    assert are_utf8(*text_buffers(pa.array(tokens, pa.binary()))).tolist() == [decodes(token) for token in tokens]
+
+
+def test_scripts_are_those_of_the_letters() -> None:
+    tokens = ["the", " Ω1", "да", "中文", "ひら", "カナひ", "aб", "12.", "", "ก", "e\u0301", "𐎀"]
+    numbers = scripts_of("".join(tokens), np.array([len(token) for token in tokens]))
+    expected = ["Latin", "Greek", "Cyrillic", "Han", "Hiragana", "mixed", "mixed", "common", "common", "Thai", "Latin"]
+    assert [SCRIPTS[n] for n in numbers] == [*expected, "other"]
+
+
+def test_every_named_script_is_one_of_unicode() -> None:
+    for name in SCRIPTS[:-4]:
+        assert regex.compile(rf"\p{{Script={name}}}")
+
+
+def test_features_by_hand() -> None:
+    tokens = [b"<eod>", b" the", b"  ", b"\n\n", b" 12", b"\xe4\xb8", b"<|reserved_7|>", b"a", " ٣".encode()]
+    features = features_of(tokens, special=(0,))
+    assert features.space.tolist() == [False, True, False, False, True, False, False, False, True]
+    assert features.white.tolist() == [False, False, True, True, False, False, False, False, False]
+    assert features.newline.nonzero()[0].tolist() == [3]
+    assert features.digits.nonzero()[0].tolist() == [4, 8]
+    assert features.reserved.nonzero()[0].tolist() == [0, 6]
+    assert features.characters.tolist() == [5, 4, 2, 2, 3, 0, 14, 1, 2]
+    assert features.entry.tolist() == [False] + [True] * 8
+    assert features.text[5].as_py() is None
+
+
+def trained(folder: Path) -> dict[str, object]:
+    texts = pa.array(["the cat thinks the mat is the thing 1234567", "中文中文 thе"] * 9)
+    config = TrainConfig(family="byte_bpe", vocab_size=300, special_tokens=SpecialTokens(eod="<|endoftext|>"))
+    train(config, iter([texts]), "nfc").save(folder)
+    content: dict[str, object] = json.loads((folder / "tokenizer.json").read_text())
+    (folder / "tokenizer_config.json").unlink()
+    return content
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    """A byte-level BPE to which entries were added that no merge makes, one across pretokens, and one of part bytes."""
+    folder = tmp_path_factory.mktemp("odd")
+    content = trained(folder)
+    model = content["model"]
+    assert isinstance(model, dict)
+    size = len(model["vocab"])
+    # "zq" has no merge; "xĠy" (x, space, y) has, but the regex cuts before the space; "ðŁ" begins an emoji.
+    model["vocab"] |= {"zq": size, "Ġy": size + 1, "xĠy": size + 2, "ðŁ": size + 3, "ÿþ": size + 4}
+    model["merges"] += [["Ġ", "y"], ["x", "Ġy"], ["ð", "Ł"]]
+    (folder / "odd.json").write_text(json.dumps(content))
+    return load(folder / "odd.json")
+
+
+def test_unreachable_are_those_that_no_text_gives(odd: Tokenizer) -> None:
+    features = token_features(odd.vocabulary())
+    reach = reachability(odd, features, np.zeros(len(features.ids), bool))
+    tokens = [features.tokens[row].as_py() for row in reach.unreachable.nonzero()[0]]
+    assert tokens == [b"zq", b"x y", b"\xff\xfe"]
+    assert not reach.undecided.any()
+    seen = features.tokens.to_numpy(zero_copy_only=False) == b"zq"
+    assert reachability(odd, features, seen).unreachable.sum() == 2
+
+
+def test_structure_shows_what_comes_instead_of_an_unreachable_token(odd: Tokenizer) -> None:
+    features = token_features(odd.vocabulary())
+    zero = TokenCounts.zero(odd.vocab_size)
+    found = structure(odd, audit(odd, features, zero, zero), zero)
+    names = {token: row for row, token in enumerate(features.tokens.to_pylist())}
+    assert found["unreachable"]["entries"] == 3
+    assert found["unreachable"]["examples"] == [
+        {"id": names[b"zq"], "gives": [names[b"z"], names[b"q"]]},
+        {"id": names[b"x y"], "gives": [names[b"x"], names[b" y"]]},
+    ]
+    assert found["glitch_candidates"]["entries"] == 0  # nothing was counted
+
+
+def test_a_model_that_puts_a_space_first_reaches_tokens_after_a_letter() -> None:
+    texts = pa.array(["the thing thinks, nothing sings"] * 20)
+    config = TrainConfig(family="sentencepiece_bpe", vocab_size=285, special_tokens=SpecialTokens(eod="<eod>"))
+    tokenizer = train(config, iter([texts]), "nfc")
+    features = token_features(tokenizer.vocabulary())
+    reach = reachability(tokenizer, features, np.zeros(len(features.ids), bool))
+    unreachable = [features.tokens[row].as_py() for row in reach.unreachable.nonzero()[0]]
+    brute = [
+        token
+        for row, token in enumerate(features.tokens.to_pylist())
+        if features.kind[row] == 0
+        and not any(
+            int(features.ids[row]) in tokenizer.encode(pa.array([before + token.decode()])).ids
+            for before in ("", "a", " ", "«", "1", ".", "\n", "中", "a ")
+        )
+    ]
+    assert unreachable == brute
+
+
+def test_residues_are_consumed_nearly_always() -> None:
+    features = features_of([b"<s>", b"a", b"th", b"the", b"xy", b"zz"], special=(0,))
+    # th: 4 of 104 final; the: 6 of 106 is above 0.05; xy is consumed too seldom to tell; a is a single byte.
+    counts = counts_of([0, 1, 4, 6, 0, 0], [0, 99, 100, 100, 19, 20])
+    assert residues(features, counts).nonzero()[0].tolist() == [2, 5]
+    assert not residues(features, counts_of([0, 1, 4, 6, 0, 0])).any()
+
+
+def test_each_entry_has_the_first_reason_that_fits() -> None:
+    tokens = [b"<s>", b"<unused1>", b"\xe4", b"zq", b"th", "да".encode(), b"the", b"!!"]
+    features = features_of(tokens, special=(0,))
+    counts = counts_of([0, 0, 0, 0, 0, 1, 900, 0])
+    unreachable, residue = (np.isin(np.arange(8), rows) for rows in ([1, 3], [3, 4]))
+    why = [REASONS[reason] for reason in reasons(features, counts, unreachable, residue)]
+    assert why[1:5] == ["reserved", "byte_fragment", "unreachable", "residue"]
+    # Latin has 900 x 3 characters, Cyrillic 2; punctuation belongs to no script.
+    assert why[5:] == ["absent_script", "seldom", "seldom"]
+
+
+def test_removal_costs_the_tokens_that_stand_in() -> None:
+    features = features_of([b"a", b"b", b"c", b"ab", b"abc", b"abcab"])
+    counts = counts_of([9, 9, 9, 5, 3, 2])
+    # Without abcab: abc ab, 1 more for each of 2. Without abc too: ab c twice over: abcab = ab c ab.
+    assert removal_cost(features, counts, np.isin(np.arange(6), [5])) == 2
+    assert removal_cost(features, counts, np.isin(np.arange(6), [4, 5])) == 3 * 1 + 2 * 2
+    # Bytes stay, so abc = a b c.
+    assert removal_cost(features, counts, np.ones(6, bool)) == 5 * 1 + 3 * 2 + 2 * 4
+    assert removal_cost(features, counts, np.zeros(6, bool)) == 0
+
+
+def test_rare_rows_by_hand() -> None:
+    features = features_of([b"<s>", b"a", b"b", b"ab", b"aab"], special=(0,))
+    counts = counts_of([7, 50, 40, 4, 1])
+    rows = {row["below"]: row for row in rare_rows(features, counts, np.array([5, 1, 1, 5, 3]))}
+    assert (rows[1]["entries"], rows[1]["share"], rows[1]["removal_tokens"]) == (0, 0.0, 0)
+    assert (rows[2]["entries"], rows[2]["reasons"]["residue"], rows[2]["removal_tokens"]) == (1, 1, 1)
+    assert rows[5]["reasons"] == dict.fromkeys(REASONS, 0) | {"residue": 1, "seldom": 1}
+    # ab becomes a b (4 more), aab becomes a a b (2 more), of 102 tokens.
+    assert (rows[5]["removal_tokens"], rows[5]["removal_share"]) == (6, 6 / 102)
+    assert (rows[100]["entries"], rows[100]["share"]) == (4, 1.0)
+
+
+def test_rarest_put_characters_before_bytes_and_late_ids_first() -> None:
+    features = features_of([b"<s>", b"a", b"\xe4\xb8", b"the", b"cat"], special=(0,))
+    assert rarest_first(features, counts_of([0, 0, 0, 0, 0]), 9).tolist() == [4, 3, 2, 1]
+    assert rarest_first(features, counts_of([0, 3, 2, 1, 1]), 3).tolist() == [4, 3, 2]
+
+
+def test_structure_by_hand() -> None:
+    tokens = [b"<s>", b"the", b" the", b" The", b"THE", b"cat", b"    ", b"\t", b"\n\n", b" ", b"7", b" 42", b"365"]
+    features = features_of(tokens, special=(0,))
+    counts = counts_of([0, 9, 8, 1, 0, 5, 2, 1, 1, 1, 3, 2, 0])
+    nothing = TokenCounts.zero(13)
+    found = structure(None, audit(None, features, counts, nothing), counts)
+    near = found["near_duplicates"]
+    assert (near["groups"], near["entries"], near["examples"]) == (1, 4, [[1, 2, 3, 4]])
+    # "the" and "THE", " the" and " The" differ in case; "the" and " the" in the space alone.
+    assert (near["by_case"], near["by_space"]) == (4, 2)
+    assert found["whitespace"] == {
+        "entries": 4,
+        "with_newline": 1,
+        "tabs": 1,
+        "space_runs": [1, 4],
+        "leading_space": 3,
+        "longest": [6, 8, 7, 9],
+    }
+    assert found["digits"]["by_digits"][:3] == [1, 1, 1]
+    assert found["glitch_candidates"]["examples"] == [3, 4, 12, 8]
+    assert found["scripts"] == [
+        {"script": "common", "entries": 7, "seen": 6, "occurrences": 10},
+        {"script": "Latin", "entries": 5, "seen": 4, "occurrences": 23},
+    ]
+    assert found["lengths"][2] == {"bytes": 3, "entries": 5, "occurrences": 16}
+    assert found["longest"][:2] == [2, 3]
+    assert found["residues"] is None
+
+
+def test_digit_policies() -> None:
+    assert digit_policy([1] * 7) == "single digits"
+    assert digit_policy([3, 3, 1]) == "groups of three from the left"
+    assert digit_policy([1, 3, 3]) == "groups of three from the right"
+    assert digit_policy([7]) == digit_policy([2, 5]) == "left to the merges"
+
+
+def test_pieces_are_the_text_of_each_token(odd: Tokenizer) -> None:
+    assert "".join(pieces_of(odd, "the 12 cat")) == "the 12 cat"
+    assert pieces_of(odd, "é") == ["\ufffd", "\ufffd"]
