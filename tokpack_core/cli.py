@@ -85,12 +85,34 @@ def train(
     ] = None,
     unicode: Annotated[UnicodeForm, typer.Option(help="Unicode form that the tokenizer gives all text.")] = "nfc",
     pretokenizer: Annotated[
-        Literal["gpt2", "cl100k", "o200k", "qwen2", "llama3", "deepseek_v3"] | None,
-        typer.Option(help="byte_bpe, word: regex that splits text.", show_default="cl100k"),
+        str | None,
+        typer.Option(
+            help="byte_bpe, word: regex that splits text: gpt2, cl100k, o200k, qwen2, llama3, deepseek_v3 or "
+            "regex:PATTERN.",
+            show_default="cl100k",
+        ),
+    ] = None,
+    digits: Annotated[
+        Literal["free", "single", "groups_left", "groups_right"] | None,
+        typer.Option(help="byte_bpe, word: how runs of digits are split.", show_default="as the pretokenizer does"),
     ] = None,
     min_frequency: Annotated[
         int | None,
         typer.Option(min=1, help="byte_bpe, wordpiece, character, word: least count.", show_default="2"),
+    ] = None,
+    tie_break: Annotated[
+        Literal["hugging_face", "lexicographic_greatest", "lexicographic_smallest"] | None,
+        typer.Option(help="byte_bpe: which of the most frequent pairs is merged.", show_default="hugging_face"),
+    ] = None,
+    max_token_length: Annotated[
+        int | None, typer.Option(min=2, help="byte_bpe: tokens have fewer bytes.", show_default="no limit")
+    ] = None,
+    max_pretoken_bytes: Annotated[
+        int | None, typer.Option(min=1, help="byte_bpe: longer pretokens are left out.", show_default="no limit")
+    ] = None,
+    alphabet: Annotated[
+        Literal["all_bytes", "seen_bytes"] | None,
+        typer.Option(help="byte_bpe: bytes that have an id.", show_default="all_bytes"),
     ] = None,
     character_coverage: Annotated[
         float | None,
@@ -118,7 +140,12 @@ def train(
 
         options = {
             "pretokenizer": pretokenizer,
+            "digits": digits,
             "min_frequency": min_frequency,
+            "tie_break": tie_break,
+            "max_token_length": max_token_length,
+            "max_pretoken_bytes": max_pretoken_bytes,
+            "alphabet": alphabet,
             "character_coverage": character_coverage,
             "wordpiece_criterion": wordpiece_criterion,
         }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from zoneinfo import available_timezones
@@ -26,6 +27,12 @@ Strategy = Literal["naive", "concat", "best_fit", "first_fit_decreasing", "first
 LongDocuments = Literal["chunk", "drop", "error"]
 ShortChunks = Literal["balance", "drop"]
 Role = Literal["eod", "pad", "bos", "unk"]
+Digits = Literal["free", "single", "groups_left", "groups_right"]
+TieBreak = Literal["hugging_face", "lexicographic_greatest", "lexicographic_smallest"]
+Alphabet = Literal["all_bytes", "seen_bytes"]
+PRETOKENIZERS = ("gpt2", "cl100k", "o200k", "qwen2", "llama3", "deepseek_v3")
+REGEX = "regex:"
+"""Begins a pretokenizer that is a regular expression of one's own."""
 
 BYTE_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 BYTE_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -131,6 +138,31 @@ class CorpusConfig(ReadConfig):
     """Another seed gives other splits."""
 
 
+def check_pretokenizer(pretokenizer: str) -> str:
+    if not pretokenizer.startswith(REGEX):
+        if pretokenizer in PRETOKENIZERS:
+            return pretokenizer
+        near = get_close_matches(pretokenizer, PRETOKENIZERS, 1)
+        raise ValueError(
+            f"there is no pretokenizer {pretokenizer!r}{f'; did you mean {near[0]!r}?' if near else ''} "
+            f"Known are {', '.join(PRETOKENIZERS)} and {REGEX}PATTERN"
+        )
+    import regex
+
+    try:
+        compiled = regex.compile(pretokenizer.removeprefix(REGEX))
+    except regex.error as error:
+        raise ValueError(f"the pretokenizer {pretokenizer!r} is no regular expression ({error}): correct it") from None
+    if compiled.fullmatch(""):
+        raise ValueError(
+            f"the pretokenizer {pretokenizer!r} matches the empty string: let it match a character or more"
+        )
+    return pretokenizer
+
+
+Pretokenizer = Annotated[str, AfterValidator(check_pretokenizer)]
+
+
 class SpecialTokens(Model):
     """Strings by role. Text that looks like one of them is encoded as ordinary text."""
 
@@ -165,7 +197,12 @@ class TokenizerChecks(Model):
 
 TAKEN_BY: dict[str, tuple[Family, ...]] = {
     "pretokenizer": ("byte_bpe", "word", "pretrained"),
+    "digits": ("byte_bpe", "word"),
     "min_frequency": ("byte_bpe", "wordpiece", "character", "word"),
+    "tie_break": ("byte_bpe",),
+    "max_token_length": ("byte_bpe",),
+    "max_pretoken_bytes": ("byte_bpe",),
+    "alphabet": ("byte_bpe",),
     "character_coverage": ("sentencepiece_bpe", "sentencepiece_unigram", "wordpiece"),
     "wordpiece_criterion": ("wordpiece",),
     "path": ("pretrained",),
@@ -182,10 +219,23 @@ class TrainConfig(Model):
     """Entries, special tokens included; not for `pretrained`."""
     special_tokens: SpecialTokens = SpecialTokens()
     """Strings of the special tokens."""
-    pretokenizer: Literal["gpt2", "cl100k", "o200k", "qwen2", "llama3", "deepseek_v3"] = "cl100k"
-    """byte_bpe, word: the published regex that splits text; pretrained: that of a bare rank file."""
+    pretokenizer: Pretokenizer = "cl100k"
+    """byte_bpe, word: the published regex that splits text, by name, or `regex:PATTERN`; pretrained: that of a bare
+    rank file."""
+    digits: Digits | None = None
+    """byte_bpe, word: how runs of digits are split: not at all, one by one, in threes from the left or from the right;
+    the default is what the pretokenizer's regex does."""
     min_frequency: int = Field(default=2, ge=1, lt=2**63)
     """byte_bpe, wordpiece: a pair seen fewer times is not merged; character, word: a rarer one gets no entry."""
+    tie_break: TieBreak = "hugging_face"
+    """byte_bpe: which of the most frequent pairs is merged: the smallest pair of ids, or the greatest or smallest pair
+    of byte strings."""
+    max_token_length: int | None = Field(default=None, ge=2)
+    """byte_bpe: a merged token has fewer bytes than this, as in Hugging Face's trainer."""
+    max_pretoken_bytes: int | None = Field(default=None, ge=1)
+    """byte_bpe: longer pretokens are not trained on, and counted."""
+    alphabet: Alphabet = "all_bytes"
+    """byte_bpe: `seen_bytes` gives an id only to bytes that the training text holds; others become `unk`."""
     character_coverage: float = Field(default=0.9995, gt=0, le=1)
     """sentencepiece, wordpiece: share of characters that get a piece of their own; the rest becomes bytes or unk."""
     wordpiece_criterion: Literal["likelihood", "frequency"] = "frequency"
@@ -206,6 +256,14 @@ class TrainConfig(Model):
         for option, families in TAKEN_BY.items():
             if option in self.model_fields_set and self.family not in families:
                 raise ValueError(f"`{option}` has no effect on {self.family}: it is for {', '.join(families)}")
+        return self
+
+    @model_validator(mode="after")
+    def unseen_bytes_have_a_token(self) -> TrainConfig:
+        if self.alphabet == "seen_bytes" and self.special_tokens.unk is None:
+            raise ValueError(
+                '`alphabet: seen_bytes` needs a token for all other bytes in `special_tokens`: {unk: "<unk>"}'
+            )
         return self
 
     def parameters(self) -> dict[str, Any]:

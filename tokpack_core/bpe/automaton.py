@@ -18,6 +18,9 @@ those before have left, be they matches or what lies between. All but the last m
 disjoint. So a class belongs to one stage, and where the stage changes a piece ends. Within a run of unlimited length
 the last regex goes on splitting; one of limited length is a pretoken as it is, for which the last regex must not match
 anything within it.
+
+Threes counted from the right are left to those who read the table, which knows such a run as one match: they must be an
+alternative of their own, of characters that nothing else in the regex reads.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ from tokpack_core.bpe.regex_syntax import (
     Node,
     Repeat,
     Sequence,
+    ThreesFromRight,
     Unsupported,
     parse,
 )
@@ -94,6 +98,8 @@ class Automaton:
     """premultiplied"""
     stages: npt.NDArray[np.uint8]
     """[classes, the one for the end of the text included]: the stage that each belongs to"""
+    threes: npt.NDArray[np.bool_]
+    """[classes], likewise: a match that begins with one is to be cut in threes of characters, from the right"""
 
 
 @cache
@@ -107,6 +113,9 @@ class Construction:
         self.program: list[Instruction] = []
         trees = [parse(pattern) for pattern in splits]
         borders, limited = map(list, zip(*map(run_of_one_set, trees[:-1]), strict=True)) if trees[1:] else ([], [])
+        self.threes = [
+            choice.characters for tree in trees for choice in choices_of(tree) if isinstance(choice, ThreesFromRight)
+        ]
         own = [self.instruct(tree, self.add(Accept())) for tree in trees]
         self.starts = [start if limit else own[-1] for start, limit in zip(own, [*limited, True], strict=True)]
         self.sets = list(dict.fromkeys([*borders, *self.sets_of_program()]))
@@ -121,6 +130,7 @@ class Construction:
         for stage, limit in enumerate(limited):
             if limit:
                 self.refuse_matches_within(stage)
+        self.refuse_other_readers(trees[-1])
         self.states: dict[tuple[int, Threads], int] = {}
         self.order: list[tuple[int, Threads]] = []
 
@@ -137,6 +147,10 @@ class Construction:
                 return self.add(Check(node, then))
             case Alternatives(choices):
                 return self.add(Fork(tuple(self.instruct(choice, then) for choice in choices)))
+            case ThreesFromRight(characters):
+                if not isinstance(self.program[then], Accept):
+                    raise Unsupported("threes from the right that are not the end of the pattern")
+                return self.instruct(Repeat(characters, 1, None), then)
             case Sequence(parts):
                 for part in reversed(parts):
                     then = self.instruct(part, then)
@@ -173,7 +187,10 @@ class Construction:
         table = self.fused(np.array(rows, np.int32), start)
         premultiplied = ((table >> 2) * width << 2) | (table & 3)
         stages = np.array([*self.stage, len(self.starts) - 1], np.uint8)
-        return Automaton(self.classes, premultiplied.ravel(), start * width, stages)
+        threes = np.zeros(width, bool)
+        for counted in self.threes:
+            threes[:-1] |= self.member[counted]
+        return Automaton(self.classes, premultiplied.ravel(), start * width, stages, threes)
 
     def refuse_overlaps(self, borders: list[CharacterSet]) -> None:
         if borders and np.sum([self.member[border] for border in borders], axis=0).max() > 1:
@@ -193,6 +210,14 @@ class Construction:
                 if following and following not in seen:
                     seen.add(following)
                     waiting.append(following)
+
+    def refuse_other_readers(self, last: Node) -> None:
+        """Raises Unsupported if the last regex counts characters in threes that can be in a match of another kind."""
+        readers = [step.characters for step in self.program if isinstance(step, Consume)]
+        for counted in (choice.characters for choice in choices_of(last) if isinstance(choice, ThreesFromRight)):
+            # A run is two instructions: its first character, and those after it.
+            if sum(bool((self.member[characters] & self.member[counted]).any()) for characters in readers) > 2:
+                raise Unsupported("characters that are counted in threes and are in other matches")
 
     def state(self, stage: int, threads: Threads) -> int:
         """The number of a state, which is new if it was not met before; DEAD is the first."""
@@ -253,8 +278,14 @@ class Construction:
         return np.where(final, first[None, :] | ENDS, table)
 
 
+def choices_of(tree: Node) -> tuple[Node, ...]:
+    return tree.choices if isinstance(tree, Alternatives) else (tree,)
+
+
 def run_of_one_set(tree: Node) -> tuple[CharacterSet, bool]:
     """The set, and whether the length of a run is limited."""
+    if isinstance(tree, ThreesFromRight):
+        return tree.characters, True
     if isinstance(tree, Repeat) and isinstance(tree.part, CharacterSet) and tree.least == 1:
         return tree.part, tree.most is not None
     if isinstance(tree, CharacterSet):

@@ -102,6 +102,8 @@ class ByteBpeEncoder:
             remembered = self._remembered()
             size = int(chunk.ends[-1]) - chunk.begin if chunk.ends.size else 0
             remembered.reserve(chunk.ends.size, size)
+            if chunk.ends.size >= id_ends.size:
+                id_ends = np.zeros(chunk.ends.size + 1, np.int64)
             table = remembered.table
             ids = ids if ids.size >= size else np.empty(size, np.int32)
             table.used, table.filled, remembered.known = encode_pretokens(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from tokpack_core.config import TieBreak
 from tokpack_core.tokenizers.token_bytes import CHARACTER_TO_BYTE
 
-TieBreak = Literal["hugging_face", "lexicographic_greatest", "lexicographic_smallest"]
 TIE_BREAKS: tuple[TieBreak, ...] = ("hugging_face", "lexicographic_greatest", "lexicographic_smallest")
 """Which of the most frequent pairs is merged: the smallest pair of ids; the greatest, the smallest pair of strings."""
 BYTE_LEVEL_ORDER = bytes(CHARACTER_TO_BYTE[character] for character in sorted(CHARACTER_TO_BYTE))

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from tokpack_core.bpe.automaton import Automaton, compile_splits
 from tokpack_core.bpe.pretokenization import automaton_chunks
-from tokpack_core.bpe.regex_splitting import count_words
+from tokpack_core.bpe.regex_splitting import count_pieces
 from tokpack_core.bpe.regex_syntax import Unsupported
 from tokpack_core.bpe.word_table import WordTable
 from tokpack_core.bpe.word_table_kernels import PLACE, VALUE, add_counts
@@ -43,6 +43,8 @@ class PretokenCounts:
     data: npt.NDArray[np.uint8]
     offsets: npt.NDArray[np.int64]
     counts: npt.NDArray[np.int64]
+    unmatched: int = 0
+    """Bytes of text that the regex did not match."""
 
 
 def count_pretokens(texts: Iterator[pa.Array], splits: tuple[str, ...], workers: int = 1) -> PretokenCounts:
@@ -55,6 +57,7 @@ def count_pretokens(texts: Iterator[pa.Array], splits: tuple[str, ...], workers:
     except Unsupported:
         return count_by_regex(texts, splits, workers)
     tables = [WordTable() for _ in range(workers)]
+    unmatched: list[int] = []
     free: SimpleQueue[WordTable] = SimpleQueue()
     for table in tables:
         free.put(table)
@@ -62,7 +65,7 @@ def count_pretokens(texts: Iterator[pa.Array], splits: tuple[str, ...], workers:
     def work(array: pa.Array) -> None:
         table = free.get()
         try:
-            count_array(table, array, automaton)
+            count_array(table, array, automaton, unmatched)
             refuse_excess(table, workers)
         finally:
             free.put(table)
@@ -75,7 +78,7 @@ def count_pretokens(texts: Iterator[pa.Array], splits: tuple[str, ...], workers:
         if table is not whole:
             add_words(whole, as_counts(table))
             table.clear()
-    return as_counts(whole)
+    return as_counts(whole, sum(unmatched))
 
 
 def refuse_excess(table: WordTable, workers: int) -> None:
@@ -88,19 +91,21 @@ def refuse_excess(table: WordTable, workers: int) -> None:
 
 def count_by_regex(texts: Iterator[pa.Array], splits: tuple[str, ...], workers: int) -> PretokenCounts:
     table = WordTable()
+    unmatched = 0
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         for words in in_turn(pool, partial(counts_by_regex, splits=splits), texts, workers):
             add_words(table, words)
+            unmatched += words.unmatched
             refuse_excess(table, 1)
-    return as_counts(table)
+    return as_counts(table, unmatched)
 
 
 def counts_by_regex(texts: pa.Array, splits: tuple[str, ...]) -> PretokenCounts:
-    words = count_words(texts.cast(pa.string()).to_pylist(), splits)
+    words, unmatched = count_pieces(texts.cast(pa.string()).to_pylist(), splits)
     offsets = np.zeros(len(words) + 1, np.int64)
     np.cumsum([len(word) for word in words], out=offsets[1:])
     counts = np.fromiter(words.values(), np.int64, len(words))
-    return PretokenCounts(np.frombuffer(b"".join(words), np.uint8), offsets, counts)
+    return PretokenCounts(np.frombuffer(b"".join(words), np.uint8), offsets, counts, unmatched)
 
 
 def in_turn(pool: Executor, work: Callable[[pa.Array], T], texts: Iterator[pa.Array], workers: int) -> Iterator[T]:
@@ -114,13 +119,15 @@ def in_turn(pool: Executor, work: Callable[[pa.Array], T], texts: Iterator[pa.Ar
         yield running.popleft().result()
 
 
-def count_array(table: WordTable, texts: pa.Array, automaton: Automaton) -> None:
-    for chunk in automaton_chunks(*text_buffers(texts), automaton):
+def count_array(table: WordTable, texts: pa.Array, automaton: Automaton, unmatched: list[int]) -> None:
+    bytes_unmatched = np.zeros(1, np.int64)
+    for chunk in automaton_chunks(*text_buffers(texts), automaton, bytes_unmatched):
         ends = chunk.ends
         table.reserve(ends.size, int(ends[-1]) - chunk.begin if ends.size else 0)
         table.used, table.filled = add_counts(
             chunk.data, chunk.begin, ends, NO_COUNTS, table.slots, table.entries, table.arena, table.used, table.filled
         )
+    unmatched.append(int(bytes_unmatched[0]))
 
 
 def add_words(table: WordTable, words: PretokenCounts) -> None:
@@ -138,10 +145,10 @@ def add_words(table: WordTable, words: PretokenCounts) -> None:
     )
 
 
-def as_counts(table: WordTable) -> PretokenCounts:
+def as_counts(table: WordTable, unmatched: int = 0) -> PretokenCounts:
     offsets = np.append(table.entries[: table.used, PLACE], np.uint64(table.filled)).astype(np.int64)
     return PretokenCounts(
-        read_only(table.arena[: table.filled]), offsets, table.entries[: table.used, VALUE].astype(np.int64)
+        read_only(table.arena[: table.filled]), offsets, table.entries[: table.used, VALUE].astype(np.int64), unmatched
     )
 
 
@@ -155,4 +162,6 @@ def without_long(words: PretokenCounts, limit: int | None) -> tuple[PretokenCoun
         pa.large_binary(), kept.size, [None, pa.py_buffer(words.offsets), pa.py_buffer(words.data)]
     )
     data, offsets = text_buffers(array.filter(pa.array(kept)))
-    return PretokenCounts(data, offsets, words.counts[kept]), int((lengths * words.counts)[~kept].sum())
+    return PretokenCounts(data, offsets, words.counts[kept], words.unmatched), int(
+        (lengths * words.counts)[~kept].sum()
+    )

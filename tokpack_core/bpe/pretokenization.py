@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokpack_core.bpe.automaton import Automaton
-from tokpack_core.bpe.pretokenization_kernels import documents_ends
+from tokpack_core.bpe.pretokenization_kernels import cut_in_threes, documents_ends
 
 CHUNK_PRETOKENS = 1 << 16
 
@@ -28,9 +28,16 @@ class Chunk:
 
 
 def automaton_chunks(
-    data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], automaton: Automaton
+    data: npt.NDArray[np.uint8],
+    offsets: npt.NDArray[np.int64],
+    automaton: Automaton,
+    unmatched: npt.NDArray[np.int64] | None = None,
 ) -> Iterator[Chunk]:
-    """The pretokens of all documents in order, which share one buffer of ends: use a chunk before the next."""
+    """The pretokens of all documents in order, which share one buffer of ends: use a chunk before the next.
+
+    unmatched[0] grows by the bytes that the regex does not match.
+    """
+    unmatched = np.zeros(1, np.int64) if unmatched is None else unmatched
     ends = np.empty(CHUNK_PRETOKENS, np.int64)
     borders = np.empty(offsets.size, np.int64)
     document = begin = 0
@@ -47,5 +54,12 @@ def automaton_chunks(
             automaton.start,
             ends,
             borders,
+            unmatched,
         )
-        yield Chunk(data, first, ends[:count], first_document, borders[first_document:document])
+        complete = borders[first_document:document]
+        if automaton.threes.any():
+            cut = np.empty(count + (int(ends[count - 1]) - first if count else 0), np.int64)
+            count = cut_in_threes(data, first, ends[:count], complete, automaton.classes, automaton.threes, cut)
+            yield Chunk(data, first, cut[:count], first_document, complete)
+        else:
+            yield Chunk(data, first, ends[:count], first_document, complete)

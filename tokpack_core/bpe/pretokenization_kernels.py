@@ -32,11 +32,11 @@ def code_point(data, at, stop):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def pretoken_ends(data, begin, stop, classes, transitions, stages, start, ends):  # type: ignore[no-untyped-def]
+def pretoken_ends(data, begin, stop, classes, transitions, stages, start, ends, unmatched):  # type: ignore[no-untyped-def]
     """Ends of the pretokens of data[begin:stop], in order, as many as `ends` (int64) has room for.
 
-    Text that nothing matches makes pretokens of its own. Returns how many were written; if the last one is not `stop`,
-    a call that begins there goes on.
+    Text that nothing matches makes pretokens of its own; their bytes are added to unmatched[0]. Returns how many were
+    written; if the last one is not `stop`, a call that begins there goes on.
     """
     count = 0
     at = begin
@@ -80,6 +80,7 @@ def pretoken_ends(data, begin, stop, classes, transitions, stages, start, ends):
             if gap == first and gap_stage == stage and count > 0:
                 count -= 1
             gap_stage = stage
+            unmatched[0] += at - first
             ends[count] = at
             count += 1
             gap = at
@@ -87,11 +88,15 @@ def pretoken_ends(data, begin, stop, classes, transitions, stages, start, ends):
         state = start
     if count >= room and ends[count - 1] != stop:
         count -= 1  # the last one may go on if nothing matched it
+        if gap == ends[count]:
+            unmatched[0] -= ends[count] - (ends[count - 1] if count else begin)
     return count
 
 
 @njit(cache=True, nogil=True)
-def documents_ends(data, offsets, document, begin, classes, transitions, stages, start, ends, borders):  # type: ignore[no-untyped-def]
+def documents_ends(  # type: ignore[no-untyped-def]
+    data, offsets, document, begin, classes, transitions, stages, start, ends, borders, unmatched
+):
     """Ends of the pretokens of consecutive documents, from byte `begin` of `document` on, while `ends` has room.
 
     borders[d] becomes the number of ends written when document d was complete. Returns (ends written, document and byte
@@ -103,10 +108,38 @@ def documents_ends(data, offsets, document, begin, classes, transitions, stages,
         if begin < stop:
             if ends.size - count <= 2 * SPARE:
                 break
-            count += pretoken_ends(data, begin, stop, classes, transitions, stages, start, ends[count:])
+            count += pretoken_ends(data, begin, stop, classes, transitions, stages, start, ends[count:], unmatched)
             begin = ends[count - 1]
             if begin < stop:
                 break
         borders[document] = count
         document += 1
     return count, document, begin
+
+
+@njit(cache=True, nogil=True)
+def cut_in_threes(data, begin, ends, borders, classes, threes, cut):  # type: ignore[no-untyped-def]
+    """Ends of pretokens, those of runs that are counted in threes cut so; `borders` becomes what fits them."""
+    written = 0
+    document = 0
+    first = begin
+    for k in range(ends.size):
+        while document < borders.size and borders[document] <= k:
+            borders[document] = written
+            document += 1
+        stop = ends[k]
+        if threes[classes[code_point(data, first, stop)[0]]]:
+            characters = 0
+            for at in range(first, stop):
+                characters += data[at] & 0xC0 != 0x80
+            for at in range(first + 1, stop):
+                if data[at] & 0xC0 != 0x80:
+                    characters -= 1
+                    if characters % 3 == 0:
+                        cut[written] = at
+                        written += 1
+        cut[written] = stop
+        written += 1
+        first = stop
+    borders[document:] = written
+    return written

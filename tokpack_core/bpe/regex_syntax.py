@@ -1,8 +1,9 @@
 """The part of regular-expression syntax that published pretokenizers are written in, read into a tree.
 
 Understood: alternatives, groups (`(…)`, `(?:…)`, `(?i:…)`), sets with ranges, negation and `\\p{…}`, `\\s`, `\\S`,
-`\\d`, the greedy quantifiers `?`, `*`, `+`, `{m}`, `{m,}`, `{m,n}`, and look-ahead at one character. Anything else
-raises `Unsupported`, and the pattern is then left to the `regex` module.
+`\\d`, the greedy quantifiers `?`, `*`, `+`, `{m}`, `{m,}`, `{m,n}`, look-ahead at one character, and threes of a set
+counted from the right, which are written `X{1,3}(?=(?:X{3})*(?!X))`. Anything else raises `Unsupported`, and the
+pattern is then left to the `regex` module.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 LONGEST_REPEAT = 64
+THREES_FROM_RIGHT = r"\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))"
 ESCAPES = {"r": "\r", "n": "\n", "t": "\t", "f": "\f", "v": "\v"}
 FOLDED = {"s": "\u017f", "k": "\u212a"}
 """Characters outside ASCII that equal an ASCII letter when case is ignored."""
@@ -61,7 +63,14 @@ class LookAhead:
     negated: bool
 
 
-Node = CharacterSet | Sequence | Alternatives | Repeat | LookAhead
+@dataclass(frozen=True)
+class ThreesFromRight:
+    """A run of the set is one match for each three characters, counted from its end."""
+
+    characters: CharacterSet
+
+
+Node = CharacterSet | Sequence | Alternatives | Repeat | LookAhead | ThreesFromRight
 
 
 def parse(pattern: str) -> Node:
@@ -104,8 +113,24 @@ class Parser:
     def sequence(self) -> Node:
         parts: list[Node] = []
         while self.place < len(self.pattern) and not self.ahead("|") and not self.ahead(")"):
-            parts.append(self.quantified(self.atom()))
+            threes = self.threes(parts[-1]) if parts else None
+            parts = [*parts[:-1], threes] if threes else [*parts, self.quantified(self.atom())]
         return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+
+    def threes(self, counted: Node) -> ThreesFromRight | None:
+        """What `(?=(?:X{3})*(?!X))` behind `X{1,3}` makes of it, if that comes; X is one escape."""
+        if not isinstance(counted, Repeat) or not isinstance(counted.part, CharacterSet):
+            return None
+        wanted = counted == Repeat(counted.part, 1, 3)
+        began = self.place
+        if wanted and self.taken("(?=(?:\\"):
+            self.place -= 1
+            same = self.character() == counted.part and self.taken("{3})*(?!\\")
+            self.place -= same
+            if same and self.character() == counted.part and self.taken("))"):
+                return ThreesFromRight(counted.part)
+        self.place = began
+        return None
 
     def quantified(self, part: Node) -> Node:
         for sign, least, most in (("?", 0, 1), ("*", 0, None), ("+", 1, None)):

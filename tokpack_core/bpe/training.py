@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tokpack_core.bpe.merge_settings import Merges, MergeSettings
-from tokpack_core.bpe.regex_splitting import count_words
+from tokpack_core.bpe.regex_splitting import count_pieces
 from tokpack_core.bpe.small_merges import learn_merges_in_python
 from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.errors import InputError
@@ -28,6 +28,8 @@ class Seen:
     bytes: int = 0
     bytes_dropped: int = 0
     """In pretokens that were longer than allowed."""
+    bytes_unmatched: int = 0
+    """That the regex did not match: they are pretokens too."""
 
 
 def train_merges(
@@ -54,6 +56,7 @@ def train_merges(
     def words() -> PretokenCounts:
         found = count_pretokens(chain(drained(head), counted), splits, workers)
         found, seen.bytes_dropped = without_long(found, settings.max_pretoken_bytes)
+        seen.bytes_unmatched = found.unmatched
         if settings.max_pretoken_bytes is None:
             refuse_unsplit(np.diff(found.offsets), found.counts)
         return found
@@ -62,7 +65,8 @@ def train_merges(
 
 
 def train_small(arrays: list[pa.Array], splits: tuple[str, ...], settings: MergeSettings, seen: Seen) -> Merges:
-    words = count_words((text for array in arrays for text in array.cast(pa.large_string()).to_pylist()), splits)
+    texts = (text for array in arrays for text in array.cast(pa.large_string()).to_pylist())
+    words, seen.bytes_unmatched = count_pieces(texts, splits)
     limit = settings.max_pretoken_bytes
     if limit is None:
         if words:
@@ -86,13 +90,15 @@ def drained(arrays: list[pa.Array]) -> Iterator[pa.Array]:
 
 
 def refuse_unsplit(lengths: np.ndarray, counts: np.ndarray) -> None:
+    """Few pretokens have no 99.9th percentile: they are refused if most of the text is in long ones."""
     order = np.argsort(lengths)
     reached = np.cumsum(counts[order])
     if not reached.size:
         return
     percentile = int(lengths[order][np.searchsorted(reached, 0.999 * reached[-1])])
-    if reached[-1] >= 1000 and percentile > LONG_PRETOKEN:
+    in_long = (lengths * counts)[lengths > LONG_PRETOKEN].sum()
+    if percentile > LONG_PRETOKEN and (reached[-1] >= 1000 or 2 * in_long > (lengths * counts).sum()):
         raise InputError(
             f"the pretokenizer hardly splits the text (one pretoken in a thousand has {percentile} bytes or more): "
-            "choose another `pretokenizer`, or limit the length of pretokens"
+            "choose another `pretokenizer`, or leave long pretokens out with `max_pretoken_bytes`"
         )

@@ -1,38 +1,45 @@
 """Byte-level BPE (Sennrich et al. 2016; Radford et al. 2019), trained by our own trainer (`bpe.training`).
 
-Text, which is normalized already, is split by a published regex, written as bytes, and the most frequent neighbouring
-pair is merged until the vocabulary is full. Ties: the higher count, then the smaller pair of ids (`tie_break:
-hugging_face`), so the merges are those of Hugging Face's trainer, and depend neither on the order of documents nor on
-the number of threads.
+Text, which is normalized already, is split by a published regex or one's own, written as bytes, and the most frequent
+neighbouring pair is merged until the vocabulary is full. Ties: the higher count, then `tie_break`, by default the
+smaller pair of ids, so the merges are those of Hugging Face's trainer, and depend neither on the order of documents nor
+on the number of threads.
 
 Ids: special tokens first, in the order eod, pad, bos, unk (those that are configured), so that they do not move
-with the vocabulary size; then the 256 bytes; then the merges in order. A corpus that has fewer pairs of
-`min_frequency` than asked for gives a smaller tokenizer, and its `vocab_size` says so.
+with the vocabulary size; then the 256 bytes, or those that occur (`alphabet: seen_bytes`; text then gives unk for the
+others); then the merges in order. A corpus that has fewer pairs of `min_frequency` than asked for gives a smaller
+tokenizer: its `vocab_size` says so, and its figures say how many entries are missing.
 
-Documents are fed whole, so that merges may hold line ends. Counts are 64-bit.
+Documents are fed whole, so that merges may hold line ends. Counts are 64-bit. What is a special token is ordinary text
+where it stands in documents; how often it does is counted.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from tokenizers import Regex, decoders, models, pre_tokenizers
 from tokenizers import Tokenizer as Engine
 
-from tokpack_core.bpe.merge_settings import Merges, MergeSettings
+from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, Merges, MergeSettings
 from tokpack_core.bpe.regex_splitting import count_words
-from tokpack_core.bpe.training import train_merges
-from tokpack_core.config import TrainConfig, UnicodeForm
+from tokpack_core.bpe.training import Seen, train_merges
+from tokpack_core.config import REGEX, TrainConfig, UnicodeForm
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.huggingface import MERGES_SCHEMA, HuggingFaceTokenizer
 from tokpack_core.tokenizers.metadata import Metadata
-from tokpack_core.tokenizers.pretokenizers import SPLITS
+from tokpack_core.tokenizers.pretokenizer_agreement import agreeing
+from tokpack_core.tokenizers.pretokenizers import splits_of
 from tokpack_core.tokenizers.token_bytes import byte_level_bytes, byte_level_name
 from tokpack_core.tokenizers.tokenizer_json import as_special, normalizer_of
 
+OPTIONS = {"digits", "max_token_length", "max_pretoken_bytes", "alphabet"}
+"""Recorded if they are set."""
 MOST_WORKERS = 8
 """Each has a table of pretokens of its own, and the merges, which follow, have one thread."""
 
@@ -40,42 +47,85 @@ MOST_WORKERS = 8
 def train_byte_bpe(config: TrainConfig, texts: Iterator[pa.Array], unicode: UnicodeForm) -> HuggingFaceTokenizer:
     """Train on an iterator of string arrays, which is read once.
 
-    Raises InputError for an empty corpus, a vocabulary too small for the 256 bytes and the special tokens, and a
-    special token that ordinary text could become.
+    Raises InputError for an empty corpus, a vocabulary too small for bytes and special tokens, a special token that
+    ordinary text could become, and a regex that the exported file would read otherwise.
     """
     special_tokens = config.special_tokens.by_role()
-    smallest = 256 + len(special_tokens)
-    if config.vocab_size is None or config.vocab_size < smallest:
-        raise InputError(
-            f"`vocab_size` {config.vocab_size} is too small: 256 bytes and {len(special_tokens)} special tokens "
-            f"need {smallest}"
-        )
-    splits = SPLITS[config.pretokenizer]
-    for role, text in special_tokens.items():
+    every_byte = config.alphabet == "all_bytes"
+    refuse_small(config, bytes_needed=256 if every_byte else 1)
+    splits = splits_of(config.pretokenizer, config.digits)
+    own_regex = config.pretokenizer.startswith(REGEX)
+    for role, text in () if own_regex else special_tokens.items():
         refuse_learnable(role, text, splits)
-    limits = MergeSettings(config.vocab_size - len(special_tokens), config.min_frequency)
-    merges, seen = train_merges(texts, splits, limits, workers=min(os.cpu_count() or 1, MOST_WORKERS))
+    limits = MergeSettings(
+        config.vocab_size - len(special_tokens) if config.vocab_size else 0,
+        config.min_frequency,
+        config.tie_break,
+        config.max_token_length,
+        BYTE_LEVEL_ORDER if every_byte else b"",
+        config.max_pretoken_bytes,
+    )
+    look_alikes = LookAlikes(list(special_tokens.values()))
+    counted = look_alikes.counting(texts)
+    merges, seen = train_merges(
+        agreeing(counted, config.pretokenizer, splits), splits, limits, workers=min(os.cpu_count() or 1, MOST_WORKERS)
+    )
     if seen.bytes == 0:
         raise InputError("the training sample holds no text: check `train_on` and the train split of its corpora")
-    settings = {
-        "vocab_size": config.vocab_size,
-        "pretokenizer": config.pretokenizer,
-        "min_frequency": config.min_frequency,
-        "tie_break": limits.tie_break,
-    }
-    training = {"documents": seen.documents, "bytes": seen.bytes, "bytes_dropped": seen.bytes_dropped}
+    refuse_learned(special_tokens, merges)
+    refuse_small(config, bytes_needed=len(merges.tokens) - merges.count.size)
+    always = {name: getattr(config, name) for name in ("vocab_size", "pretokenizer", "min_frequency", "tie_break")}
+    settings = config.model_dump(mode="json", include=OPTIONS, exclude_defaults=True) | always
+    training = figures(seen, own_regex, limits.vocab_size - len(merges.tokens), look_alikes.found)
     metadata = Metadata("byte_bpe", unicode, special_tokens, settings, training)
-    engine = as_engine(merges, list(special_tokens.values()), splits, unicode)
+    engine = as_engine(merges, list(special_tokens.values()), splits, unicode, special_tokens.get("unk"))
     return HuggingFaceTokenizer(
         engine, metadata, "the trained tokenizer", merges_table(merges, first_id=len(special_tokens))
     )
 
 
-def as_engine(merges: Merges, special_tokens: list[str], splits: tuple[str, ...], unicode: UnicodeForm) -> Engine:
+@dataclass
+class LookAlikes:
+    """Counts strings of special tokens in the text."""
+
+    strings: list[str]
+    found: int = 0
+
+    def counting(self, texts: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        for array in texts:
+            for string in self.strings:
+                self.found += pc.sum(pc.count_substring(array, string)).as_py() or 0
+            yield array
+
+
+def figures(seen: Seen, own_regex: bool, missing: int, look_alikes: int) -> dict[str, int]:
+    """What the training has to say; of what seldom happens only if it did."""
+    seldom = {
+        "bytes_unmatched": seen.bytes_unmatched if own_regex else 0,
+        "entries_missing": max(missing, 0),
+        "special_tokens_in_text": look_alikes,
+    }
+    always = {"documents": seen.documents, "bytes": seen.bytes, "bytes_dropped": seen.bytes_dropped}
+    return always | {name: number for name, number in seldom.items() if number}
+
+
+def refuse_small(config: TrainConfig, bytes_needed: int) -> None:
+    special = len(config.special_tokens.by_role())
+    if config.vocab_size is None or config.vocab_size < bytes_needed + special:
+        raise InputError(
+            f"`vocab_size` {config.vocab_size} is too small: {bytes_needed} bytes and {special} special tokens "
+            f"need {bytes_needed + special}"
+        )
+
+
+def as_engine(
+    merges: Merges, special_tokens: list[str], splits: tuple[str, ...], unicode: UnicodeForm, unk: str | None = None
+) -> Engine:
     names = [byte_level_name(token) for token in merges.tokens]
     pairs = [(names[left], names[right]) for left, right in zip(merges.left, merges.right, strict=True)]
     vocabulary = {name: token_id for token_id, name in enumerate([*special_tokens, *names])}
-    engine = Engine(models.BPE(vocabulary, pairs))
+    unknown = None if len(merges.tokens) - merges.count.size == 256 else unk
+    engine = Engine(models.BPE(vocabulary, pairs, unk_token=unknown))
     engine.normalizer = normalizer_of(unicode)
     engine.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -103,4 +153,15 @@ def refuse_learnable(role: str, text: str, splits: tuple[str, ...]) -> None:
         raise InputError(
             f"special token {text!r} ({role}) could be learned as an ordinary word: "
             'choose a string that the pretokenizer splits, such as "<|endoftext|>"'
+        )
+
+
+def refuse_learned(special_tokens: dict[str, str], merges: Merges) -> None:
+    """Under a regex of one's own any string may be one pretoken, but few are frequent enough."""
+    contents = {byte_level_bytes(text): (role, text) for role, text in special_tokens.items()}
+    learned = next((contents[token] for token in merges.tokens if token in contents), None)
+    if learned:
+        raise InputError(
+            f"special token {learned[1]!r} ({learned[0]}) was learned as an ordinary word: choose a string that the "
+            "text does not hold, or a `pretokenizer` that splits it"
         )

@@ -1,6 +1,6 @@
 """Our own encoder in the place of Hugging Face's, for files that it understands and gives the same ids for.
 
-A tokenizer.json qualifies if its model is BPE over all 256 bytes without extras, its pretokenizer is ByteLevel behind
+A tokenizer.json qualifies if its model is BPE over bytes without extras, its pretokenizer is ByteLevel behind
 any number of isolated Splits whose regexes have an automaton, and its normalizer is none, NFC or NFKC. Before it is
 used, its ids are compared with the library's on strings that are hard for either part; one difference, and the library
 stays. Two kinds of text always go to the library: those that hold an added token that is not special (text matches
@@ -26,9 +26,9 @@ import pyarrow.compute as pc
 from tokenizers import Tokenizer as Engine
 
 from tokpack_core.bpe.regex_syntax import Unsupported
-from tokpack_core.bpe.unicode_categories import category_lines
 from tokpack_core.config import UnicodeForm
 from tokpack_core.tokenizers.encoded import Encoded, concatenate
+from tokpack_core.tokenizers.hard_texts import hard_texts
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
 from tokpack_core.tokenizers.token_bytes import BYTE_TO_CHARACTER, byte_level_bytes
 
@@ -161,7 +161,11 @@ def plain_byte_bpe(model: dict[str, Any]) -> bool:
     return (
         model["type"] == "BPE"
         and not any(model.get(extra) for extra in EXTRAS)
-        and all(character in model["vocab"] for character in BYTE_TO_CHARACTER.values())
+        and not model.get("fuse_unk")
+        and (
+            model.get("unk_token") in model["vocab"]
+            or all(character in model["vocab"] for character in BYTE_TO_CHARACTER.values())
+        )
     )
 
 
@@ -194,48 +198,13 @@ def bpe_model(model: dict[str, Any]) -> BpeModel:
     left, right, token = (
         np.array([(ids[first], ids[second], ids[first + second]) for first, second in pairs], np.int32).reshape(-1, 3).T
     )
+    unknown = ids.get(model.get("unk_token") or "", -1)
     whole = ((byte_level_bytes(name), token_id) for name, token_id in ids.items()) if model.get("ignore_merges") else ()
     return BpeModel(
-        np.array([ids[BYTE_TO_CHARACTER[byte]] for byte in range(256)], np.int32),
+        np.array([ids.get(BYTE_TO_CHARACTER[byte], unknown) for byte in range(256)], np.int32),
         np.ascontiguousarray(left),
         np.ascontiguousarray(right),
         np.ascontiguousarray(token),
         np.arange(left.size, dtype=np.int32),
         tuple((content, token_id) for content, token_id in whole if content),
     )
-
-
-def hard_texts(added: list[str]) -> list[str]:
-    """Strings on which encoders disagree if they ever do."""
-    firsts = [chr(first) for first, _, category, _ in category_lines() if category != "Cs"]
-    lasts = [chr(last) for _, last, category, _ in category_lines() if category != "Cs"]
-    runs = [
-        unit * 3000 for unit in ("a", "A", " ", "\n", "\t", "1", "!", "你", "é", "\u0301", "\r\n", " \n", "ab ", "'s")
-    ]
-    contractions = [f"{a}'{b}{c}" for a in ("x", " ", "1", "") for b in CONTRACTED for c in ("", "x", " ", "\n")]
-    return [
-        "",
-        *runs,
-        *contractions,
-        *added,
-        *(f"x{content} {content}{content}\n" for content in added),
-        "".join(firsts),
-        " ".join(firsts),
-        "a".join(lasts),
-        "\n".join(lasts),
-        "1'".join(firsts),
-        *(
-            " " * left + unit + "\n" * right + "x"
-            for left in range(4)
-            for right in range(4)
-            for unit in ("a", "\t", ".", "/")
-        ),
-        "1234567 12 ١٢٣٤ ½ ⅷⅷⅷⅷ 1,234.5",
-        "def f(x):\n\treturn  x + 1  \n\n\n    # ok\r\n\u2028\u0085\u3000x",
-        "e\u0301 \u1100\u1161\u11a8 \u212b ﬁ ① Ａ a\u0323\u0307 \u0307\u0323",
-        "HELLOWorld helloWORLD ǅungla İstanbul ſtraße ŉ",
-        "\ufeffmark\ufeff \u200b\u200d🏳️‍🌈 \x00\x1f\x7f\ufffd\U0010ffff",
-    ]
-
-
-CONTRACTED = ("s", "S", "t", "re", "RE", "rE", "ve", "m", "ll", "LL", "lL", "d", "D", "ſ", "r", "l", "v", "x", "é")

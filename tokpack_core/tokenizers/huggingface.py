@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from tokenizers import AddedToken
 from tokenizers import Tokenizer as Engine
 
-from tokpack_core.config import UnicodeForm
+from tokpack_core.config import REGEX, UnicodeForm
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.byte_bpe_engine import ExactBpe, FastEngine
 from tokpack_core.tokenizers.encoded import Encoded, from_lists
@@ -81,7 +81,9 @@ class HuggingFaceTokenizer:
             encodings = self._engine.encode_batch_fast(batch.to_pylist(), add_special_tokens=False)
             return from_lists([encoding.ids for encoding in encodings])
 
-        return encode_bounded(encode_batch, texts, self.family)
+        # A regex of one's own may join what the published ones part.
+        own_regex = self._metadata.settings.get("pretokenizer", "").startswith(REGEX)
+        return encode_bounded(encode_batch, texts, "" if own_regex else self.family)
 
     def decode(self, encoded: Encoded) -> pa.Array:
         if self._byte_decoder is not None:

@@ -23,7 +23,7 @@ from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.byte_bpe_engine import ExactBpe, exact_rank_encoder
 from tokpack_core.tokenizers.encoded import Encoded, concatenate, from_lists
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
-from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
+from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS, splits_of
 from tokpack_core.tokenizers.text_batches import text_batches
 from tokpack_core.tokenizers.token_bytes import ByteDecoder, vocabulary_table
 
@@ -35,7 +35,8 @@ class TiktokenTokenizer:
 
     def __init__(self, ranks: dict[bytes, int], metadata: Metadata) -> None:
         pretokenizer = metadata.settings["pretokenizer"]
-        if pretokenizer not in PRETOKENIZERS:
+        splits = splits_of(pretokenizer)
+        if len(splits) > 1:
             raise InputError(
                 f"a rank file takes one regex, and {pretokenizer} is several: choose {', '.join(PRETOKENIZERS)}"
             )
@@ -49,7 +50,7 @@ class TiktokenTokenizer:
         self.vocab_size = first_free + len(self.special_tokens)
         self._engine = tiktoken.Encoding(
             name=metadata.family,
-            pat_str=PRETOKENIZERS[pretokenizer],
+            pat_str=splits[0],
             mergeable_ranks=ranks,
             special_tokens={},
         )

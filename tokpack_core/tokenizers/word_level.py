@@ -26,7 +26,8 @@ from tokpack_core.config import TrainConfig, UnicodeForm
 from tokpack_core.tokenizers.counted_text import counted_text, room_for_text
 from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
 from tokpack_core.tokenizers.metadata import Metadata
-from tokpack_core.tokenizers.pretokenizers import SPLITS
+from tokpack_core.tokenizers.pretokenizer_agreement import agreeing
+from tokpack_core.tokenizers.pretokenizers import splits_of
 from tokpack_core.tokenizers.tokenizer_json import as_special, normalizer_of
 
 UNK = "<unk>"
@@ -42,7 +43,8 @@ def train_word_level(config: TrainConfig, texts: Iterator[pa.Array], unicode: Un
     special_tokens.setdefault("unk", UNK)
     by_word = config.family == "word"
     size = room_for_text(1, len(special_tokens), "one entry", config.vocab_size)
-    text = counted_text(texts, SPLITS[config.pretokenizer])
+    splits = splits_of(config.pretokenizer, config.digits)
+    text = counted_text(agreeing(texts, config.pretokenizer, splits), splits)
     if by_word:
         units, counts = text.strings(), text.words.counts
     else:
@@ -54,6 +56,7 @@ def train_word_level(config: TrainConfig, texts: Iterator[pa.Array], unicode: Un
     entries = [units[place] for place in chosen if units[place] not in taken]
     settings: dict[str, Any] = {"vocab_size": config.vocab_size, "min_frequency": config.min_frequency}
     settings |= {"pretokenizer": config.pretokenizer} if by_word else {}
+    settings |= {"digits": config.digits} if config.digits else {}
     training = {
         "documents": text.seen.documents,
         "bytes": text.seen.bytes,
@@ -65,10 +68,7 @@ def train_word_level(config: TrainConfig, texts: Iterator[pa.Array], unicode: Un
     }
     engine = as_engine([*special_tokens.values(), *entries], special_tokens, unicode)
     engine.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(regex), "isolated")
-            for regex in (SPLITS[config.pretokenizer] if by_word else CHARACTER)
-        ]
+        [pre_tokenizers.Split(Regex(regex), "isolated") for regex in (splits if by_word else CHARACTER)]
     )
     metadata = Metadata(config.family, unicode, special_tokens, settings, training)
     return HuggingFaceTokenizer(engine, metadata, "the trained tokenizer")

@@ -1,0 +1,42 @@
+"""Strings on which pretokenizers and encoders disagree if they ever do."""
+
+from __future__ import annotations
+
+from tokpack_core.bpe.unicode_categories import category_lines
+
+CONTRACTED = ("s", "S", "t", "re", "RE", "rE", "ve", "m", "ll", "LL", "lL", "d", "D", "ſ", "r", "l", "v", "x", "é")
+
+
+def hard_texts(added: list[str]) -> list[str]:
+    """`added`: strings of added tokens, which text may look like."""
+    firsts = [chr(first) for first, _, category, _ in category_lines() if category != "Cs"]
+    lasts = [chr(last) for _, last, category, _ in category_lines() if category != "Cs"]
+    runs = [
+        unit * 3000 for unit in ("a", "A", " ", "\n", "\t", "1", "!", "你", "é", "\u0301", "\r\n", " \n", "ab ", "'s")
+    ]
+    contractions = [f"{a}'{b}{c}" for a in ("x", " ", "1", "") for b in CONTRACTED for c in ("", "x", " ", "\n")]
+    return [
+        "",
+        *runs,
+        *contractions,
+        *added,
+        *(f"x{content} {content}{content}\n" for content in added),
+        "".join(firsts),
+        " ".join(firsts),
+        "a".join(lasts),
+        "\n".join(lasts),
+        "1'".join(firsts),
+        *(
+            " " * left + unit + "\n" * right + "x"
+            for left in range(4)
+            for right in range(4)
+            for unit in ("a", "\t", ".", "/")
+        ),
+        "1234567 12 ١٢٣٤ ½ ⅷⅷⅷⅷ 1,234.5",
+        " ".join("1234567890"[:length] + "١٢٣"[: length % 4] for length in range(1, 11)),
+        "\n".join(("aa", "AA", "11", "..", "  ", "你你", "aa aa")) * 2,
+        "def f(x):\n\treturn  x + 1  \n\n\n    # ok\r\n\u2028\u0085\u3000x",
+        "e\u0301 \u1100\u1161\u11a8 \u212b ﬁ ① Ａ a\u0323\u0307 \u0307\u0323",
+        "HELLOWorld helloWORLD ǅungla İstanbul ſtraße ŉ",
+        "\ufeffmark\ufeff \u200b\u200d🏳️‍🌈 \x00\x1f\x7f\ufffd\U0010ffff",
+    ]
