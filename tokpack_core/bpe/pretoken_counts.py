@@ -65,7 +65,7 @@ def count_pretokens(texts: Iterator[pa.Array], splits: tuple[str, ...], workers:
     def work(array: pa.Array) -> None:
         table = free.get()
         try:
-            count_array(table, array, automaton, unmatched)
+            unmatched.append(count_array(table, array, automaton))
             refuse_excess(table, workers)
         finally:
             free.put(table)
@@ -119,7 +119,8 @@ def in_turn(pool: Executor, work: Callable[[pa.Array], T], texts: Iterator[pa.Ar
         yield running.popleft().result()
 
 
-def count_array(table: WordTable, texts: pa.Array, automaton: Automaton, unmatched: list[int]) -> None:
+def count_array(table: WordTable, texts: pa.Array, automaton: Automaton) -> int:
+    """Adds the pretokens of `texts`; returns how many bytes the regex did not match."""
     bytes_unmatched = np.zeros(1, np.int64)
     for chunk in automaton_chunks(*text_buffers(texts), automaton, bytes_unmatched):
         ends = chunk.ends
@@ -127,7 +128,7 @@ def count_array(table: WordTable, texts: pa.Array, automaton: Automaton, unmatch
         table.used, table.filled = add_counts(
             chunk.data, chunk.begin, ends, NO_COUNTS, table.slots, table.entries, table.arena, table.used, table.filled
         )
-    unmatched.append(int(bytes_unmatched[0]))
+    return int(bytes_unmatched[0])
 
 
 def add_words(table: WordTable, words: PretokenCounts) -> None:

@@ -24,7 +24,7 @@ from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.protocol import Tokenizer
 
 STAGE = "tokenizer_model"
-VERSION = 2
+VERSION = 3
 LIBRARIES = ("tokenizers", "sentencepiece", "tiktoken")
 REPORTED_BY_CONFIG = {"train_on", "sample_bytes", "seed", "bos", "retrain", "checks"}
 """Settings that shape the sample, the shards or the gates, but not how a tokenizer is trained."""
