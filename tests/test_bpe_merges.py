@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +19,16 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from tokenizers.trainers import BpeTrainer
 
 from tests.tokenizer_samples import HOSTILE, documents
-from tokpack_core.bpe import pretoken_counts, training
+from tokpack_core.bpe import pretoken_counting, training
 from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, TIE_BREAKS, Merges, MergeSettings, TieBreak
 from tokpack_core.bpe.merges import learn_merges
-from tokpack_core.bpe.pretoken_counts import PretokenCounts, count_pretokens, without_long
+from tokpack_core.bpe.pretoken_counting import count_parts, count_pretokens
+from tokpack_core.bpe.pretoken_counts import PretokenCounts, without_long
 from tokpack_core.bpe.regex_splitting import count_words
 from tokpack_core.bpe.small_merges import learn_merges_in_python
 from tokpack_core.bpe.training import train_merges
+from tokpack_core.bpe.word_runs import SpilledRun
+from tokpack_core.bpe.word_table import WordTable
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.pretokenizers import SPLITS
 from tokpack_core.tokenizers.token_bytes import byte_level_bytes
@@ -99,7 +103,9 @@ def test_merges_are_those_of_the_definition(
 ) -> None:
     limits = MergeSettings(256 + room, min_frequency, tie_break)
     expected = by_definition(words, limits)
-    assert steps_of(learn_merges(as_words(words), limits)) == expected
+    assert steps_of(learn_merges([as_words(words)], limits)) == expected
+    halves = [as_words(dict(half)) for half in (list(words.items())[::2], list(words.items())[1::2]) if half]
+    assert steps_of(learn_merges(halves, limits, workers=3)) == expected
     assert steps_of(learn_merges_in_python(words, limits)) == expected
 
 
@@ -109,20 +115,20 @@ def test_real_words_by_the_definition(tie_break: TieBreak) -> None:
     limits = MergeSettings(256 + 150, 2, tie_break)
     expected = by_definition(words, limits)
     assert len(expected) == 150
-    assert steps_of(learn_merges(as_words(words), limits)) == expected
+    assert steps_of(learn_merges([as_words(words)], limits)) == expected
     assert steps_of(learn_merges_in_python(words, limits)) == expected
 
 
 def test_counts_beyond_32_bits_are_exact() -> None:
     words = {b"ab": 2**31 + 1, b"bc": 2**31 + 2, b"abc": 2**33}
-    assert steps_of(learn_merges(as_words(words), MergeSettings(258)))[0] == (b"b", b"c", 2**33 + 2**31 + 2)
+    assert steps_of(learn_merges([as_words(words)], MergeSettings(258)))[0] == (b"b", b"c", 2**33 + 2**31 + 2)
 
 
 def test_a_threshold_that_was_too_high_is_lowered() -> None:
     """One pair is so frequent that all others lie below the first guess."""
     words = {b"ab": 10**9, **{bytes([65 + k, 66 + k]): k + 1 for k in range(20)}}
     limits = MergeSettings(300, 1)
-    assert steps_of(learn_merges(as_words(words), limits)) == by_definition(words, limits)
+    assert steps_of(learn_merges([as_words(words)], limits)) == by_definition(words, limits)
 
 
 def by_hugging_face(texts: list[str], name: str, vocab_size: int, **limits: int) -> Steps:
@@ -146,7 +152,7 @@ def test_merges_are_those_of_hugging_face(name: str, limits: dict[str, int]) -> 
     expected = by_hugging_face(texts, name, 3000, **limits)
     ours = MergeSettings(3000, limits["min_frequency"], max_token_length=limits.get("max_token_length"))
     words = count_pretokens(iter([pa.array(texts)]), SPLITS[name])
-    assert [(left, right, 0) for left, right, _ in steps_of(learn_merges(words, ours))] == expected
+    assert [(left, right, 0) for left, right, _ in steps_of(learn_merges([words], ours))] == expected
     small = learn_merges_in_python(count_words(texts, SPLITS[name]), ours)
     assert [(left, right, 0) for left, right, _ in steps_of(small)] == expected
 
@@ -175,9 +181,32 @@ def test_many_different_words_make_the_table_grow() -> None:
     assert found == {piece.encode(): count for piece, count in expected.items()}
 
 
-def test_more_different_words_than_memory_allows_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pretoken_counts, "MOST_BYTES", 2**21)
-    texts = [pa.array([" ".join(map(str, range(start, start + 20_000)))]) for start in range(0, 200_000, 20_000)]
+@pytest.mark.parametrize("splits", [SPLITS["gpt2"], (r"\p{N}++|\P{N}++",)], ids=["threads", "processes"])
+def test_counts_that_go_to_disk_are_exact(splits: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pretoken_counting, "MOST_BYTES", 2**19)
+    texts = [" ".join(map(str, range(start, start + 9_000))) for start in (0, 6_000, 30_000)] + ["", "x" * 9000, "a b"]
+    expected = count_words(texts, splits)
+    files: list[Path] = []
+    spilled = pretoken_counting.spilled
+
+    def noted(table: WordTable, path: Path) -> SpilledRun:
+        files.append(path)
+        return spilled(table, path)
+
+    monkeypatch.setattr(pretoken_counting, "spilled", noted)
+    arrays = [pa.array([text]) for text in texts]
+    parts, _ = count_parts(iter(arrays), splits, workers=2)
+    assert len(files) > 1
+    assert not any(file.exists() for file in files)
+    assert sum(part.counts.size for part in parts) == len(expected)
+    assert {word: count for part in parts for word, count in as_dictionary(part).items()} == dict(expected)
+    limits = MergeSettings(700, 2)
+    assert steps_of(learn_merges(parts, limits, workers=3)) == steps_of(learn_merges_in_python(expected, limits))
+
+
+def test_more_different_words_than_the_trainer_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pretoken_counting, "MOST_CELLS", 10**5)
+    texts = [pa.array([" ".join(map(str, range(start, start + 20_000)))]) for start in range(0, 100_000, 20_000)]
     with pytest.raises(InputError, match="different pretokens"):
         count_pretokens(iter(texts), SPLITS["gpt2"], workers=2)
 
@@ -223,7 +252,7 @@ def test_a_regex_that_does_not_compile_is_one_error() -> None:
 
 def test_bytes_without_an_id_are_those_that_do_not_occur() -> None:
     limits = MergeSettings(10, alphabet=b"z")
-    assert learn_merges(as_words({b"ab": 3}), limits).tokens == [b"a", b"b", b"z", b"ab"]
+    assert learn_merges([as_words({b"ab": 3})], limits).tokens == [b"a", b"b", b"z", b"ab"]
     assert learn_merges_in_python({b"ab": 3}, limits).tokens == [b"a", b"b", b"z", b"ab"]
 
 

@@ -6,8 +6,12 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, entrypoints
 from numba.extending import intrinsic
+
+# Before its first kernel numba imports every package that registers an extension (awkward: 0.3 s); our kernels take
+# nothing but numbers and arrays of numpy.
+entrypoints._already_initialized = True
 
 BYTE, INT32, INT64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 FOR_READING, KEEP_IN_ALL_CACHES, DATA = 0, 3, 1

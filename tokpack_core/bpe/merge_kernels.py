@@ -57,20 +57,31 @@ def resized(pairs, rows, least):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def with_room(pairs, pool, threshold, room):  # type: ignore[no-untyped-def]
-    """A pool with only the slices of pairs that can still be merged, and room after them; how much is filled."""
+    """A pool with only the slices of pairs that can still be merged, and room after them; how much is filled.
+
+    It is the same array if that leaves room enough: slices move down in their order.
+    """
     live = 0
+    number = 0
+    rows = np.empty(pairs.shape[0], np.int64)
     for row in range(pairs.shape[0]):
         if pairs[row, KEY] != FREE and pairs[row, COUNT] >= threshold:
             live += pairs[row, LENGTH]
-    larger = np.empty(live + max(live // 4, room), np.int32)
+            rows[number] = row
+            number += 1
+    rows = rows[:number]
+    rows = rows[np.argsort(pairs[rows, PLACE])]
+    target = pool
+    if live + max(live // 8, room) > pool.size:
+        target = np.empty(live + max(live // 4, room), np.int32)
     filled = 0
-    for row in range(pairs.shape[0]):
-        if pairs[row, KEY] != FREE and pairs[row, COUNT] >= threshold:
-            place, length = pairs[row, PLACE], pairs[row, LENGTH]
-            larger[filled : filled + length] = pool[place : place + length]
-            pairs[row, PLACE] = filled
-            filled += length
-    return larger, filled
+    for row in rows:
+        place = pairs[row, PLACE]
+        pairs[row, PLACE] = filled
+        for k in range(place, place + pairs[row, LENGTH]):
+            target[filled] = pool[k]
+            filled += 1
+    return target, filled
 
 
 @njit(cache=True, forceinline=True, _nrt=False)
@@ -135,19 +146,6 @@ def replace_top(heap_counts, heap_pairs, size, count, key, tie_break, arena, beg
         at = best
     heap_counts[at] = count
     heap_pairs[at] = key
-
-
-@njit(cache=True, nogil=True)
-def write_symbols(data, offsets, weight_places, symbol_of_byte, symbols):  # type: ignore[no-untyped-def]
-    """The words data[offsets[i]:offsets[i + 1]] as symbols, each with the place of its weight after it."""
-    symbols[0] = FIRST_WEIGHT
-    at = 1
-    for word in range(offsets.size - 1):
-        for place in range(offsets[word], offsets[word + 1]):
-            symbols[at] = symbol_of_byte[data[place]]
-            at += 1
-        symbols[at] = FIRST_WEIGHT - weight_places[word]
-        at += 1
 
 
 @njit(cache=True, nogil=True)

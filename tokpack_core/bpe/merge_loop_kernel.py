@@ -19,7 +19,6 @@ from tokpack_core.bpe.merge_kernels import (
     LENGTH,
     PLACE,
     RIGHT,
-    count_pairs,
     pair_slot,
     push,
     replace_top,
@@ -81,16 +80,16 @@ def spell(left, right, token, arena, begins):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def merge_while(  # type: ignore[no-untyped-def]
-    symbols, weights, arena, begins, merges, tokens, threshold, below_length, tie_break
+    symbols, weights, pairs, rows, pool, filled, arena, begins, merges, tokens, threshold, below_length, tie_break
 ):
     """Merges until there are as many tokens as `merges` has rows, or no pair occurs `threshold` times.
 
-    Symbols are one cell each at the start. `tokens` exist; token t is arena[begins[t] : begins[t + 1]], and what made
-    it goes to merges[t]: left, right, count (int64). A merge makes a token of fewer than
-    `below_length` bytes, or of two single ones. Returns (tokens, arena, cells: int32, length of each symbol in cells).
+    Symbols are one cell each at the start. `pairs` has `rows` entries, all pairs of at least `threshold`, whose places
+    stand in the first `filled` cells of `pool`. `tokens` exist; token t is arena[begins[t] : begins[t + 1]], and what
+    made it goes to merges[t]: left, right, count (int64). A merge makes a token of fewer than `below_length` bytes, or
+    of two single ones. Returns (tokens, arena, cells: int32, length of each symbol in cells).
     """
     most_tokens = merges.shape[0]
-    pairs, rows, pool = count_pairs(symbols, weights, threshold)
     heap_counts = np.empty(rows + 1024, np.int64)
     heap_pairs = np.empty(rows + 1024, np.int64)
     heaped = 0
@@ -102,7 +101,6 @@ def merge_while(  # type: ignore[no-untyped-def]
         if length == 2 or length < below_length:
             push(heap_counts, heap_pairs, heaped, pairs[row, COUNT], key, tie_break, arena, begins)
             heaped += 1
-    filled = pool.size
     cells = np.ones(most_tokens, np.int32)
     # By side of the merged pair (before, after) and neighbour: occurrences, their weight, next place in the pool.
     numbers = np.zeros((2, most_tokens), np.int32)

@@ -3,7 +3,9 @@ again.
 
 Counts are 64-bit. Ties are broken by one of three rules: `hugging_face`, the smaller pair of ids; or the greatest or
 smallest pair of byte strings. The merges depend on nothing but the counts: not on the order of words, documents or
-threads.
+threads. Spelling words and finding their pairs goes to threads, merging does not.
+
+Memory: 4 bytes for each byte of a word and for its end, and at the start 5 more for each pair of bytes.
 
 The loop over merges is started with a threshold on counts, guessed so that few pairs need to be followed, and started
 again with a lower one if it was too high; that changes nothing but speed and memory.
@@ -11,45 +13,64 @@ again with a lower one if it was too high; that changes nothing but speed and me
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import numpy.typing as npt
 
-from tokpack_core.bpe.merge_kernels import compacted, write_symbols
+from tokpack_core.bpe.byte_pair_kernels import (
+    BYTE_PAIRS,
+    count_byte_pairs,
+    frequent_byte_pairs,
+    write_places,
+    write_symbols,
+)
+from tokpack_core.bpe.merge_kernels import FIRST_WEIGHT, compacted, count_pairs
 from tokpack_core.bpe.merge_loop_kernel import merge_while
 from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, TIE_BREAKS, Merges, MergeSettings
 from tokpack_core.bpe.pretoken_counts import PretokenCounts
 from tokpack_core.errors import InputError
 
 UNLIMITED = 2**62
+SPARE_SHARE = 4
+"""A fourth of the pool is room for the pairs of new tokens: it is compacted when that is used up."""
+Pairs = tuple[npt.NDArray[np.int64], int, npt.NDArray[np.int32], int]
+"""Table, entries, pool and how much of the pool is filled: see `merge_kernels`."""
 
 
-def learn_merges(words: PretokenCounts, settings: MergeSettings) -> Merges:
-    if words.data.size + words.counts.size >= 2**31 - 1:
+def learn_merges(parts: list[PretokenCounts], settings: MergeSettings, workers: int = 1) -> Merges:
+    """`parts` have no word in common; they are taken out of the list, so that their memory is free for pairs."""
+    cells = sum(part.data.size + part.counts.size for part in parts)
+    if cells >= 2**31 - 1:
         raise InputError(
-            f"the training sample has {words.data.size} bytes of different pretokens, more than the trainer can hold: "
+            f"the training sample has {cells} bytes of different pretokens, more than the trainer can hold: "
             "lower `sample_bytes` or limit the length of pretokens"
         )
-    seen = np.bincount(words.data, minlength=256) > 0
+    seen = sum((np.bincount(part.data, minlength=256) for part in parts), np.zeros(256, np.int64)) > 0
     alphabet = bytes(byte for byte in BYTE_LEVEL_ORDER if seen[byte] or byte in settings.alphabet)
     most_tokens = max(settings.vocab_size, len(alphabet))
     begins = np.zeros(most_tokens + 1, np.int64)
     begins[: len(alphabet) + 1] = np.arange(len(alphabet) + 1)
     arena = np.frombuffer(alphabet, np.uint8).copy()
-    symbols, weights = as_symbols(words, alphabet)
-    occurrences = int((words.counts * np.diff(words.offsets)).sum())
-    del words  # a caller that does not keep it saves its memory
-    rows = np.empty((most_tokens, 3), np.int64)
+    occurrences = sum(int((part.counts * np.diff(part.offsets)).sum()) for part in parts)
     least = max(settings.min_frequency, 1)
     threshold = max(least, occurrences // (32 * most_tokens))
+    with ThreadPoolExecutor(workers) as threads:
+        symbols, weights = as_symbols(parts, alphabet, threads)
+        pairs = byte_pairs(symbols, weights, threshold, workers, threads)
+    rows = np.empty((most_tokens, 3), np.int64)
     longest = UNLIMITED if settings.max_token_length is None else settings.max_token_length
-    tie_break = TIE_BREAKS.index(settings.tie_break)
+    limits = (longest, TIE_BREAKS.index(settings.tie_break))
     tokens = len(alphabet)
     while True:
-        tokens, arena, cells = merge_while(symbols, weights, arena, begins, rows, tokens, threshold, longest, tie_break)
+        tokens, arena, lengths = merge_while(symbols, weights, *pairs, arena, begins, rows, tokens, threshold, *limits)
         if tokens == most_tokens or threshold == least:
             break
         threshold = max(least, threshold // 16)
-        symbols = symbols[: compacted(symbols, cells)]
+        symbols = symbols[: compacted(symbols, lengths)]
+        table, entries, pool = count_pairs(symbols, weights, threshold)
+        pairs = table, entries, pool, pool.size
     spelled = arena[: begins[tokens]].tobytes()
     left, right, count = rows[len(alphabet) : tokens].T
     return Merges(
@@ -60,10 +81,62 @@ def learn_merges(words: PretokenCounts, settings: MergeSettings) -> Merges:
     )
 
 
-def as_symbols(words: PretokenCounts, alphabet: bytes) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+def as_symbols(
+    parts: list[PretokenCounts], alphabet: bytes, threads: ThreadPoolExecutor
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     symbol_of_byte = np.zeros(256, np.int32)
     symbol_of_byte[np.frombuffer(alphabet, np.uint8)] = np.arange(len(alphabet), dtype=np.int32)
-    weights, places = np.unique(words.counts, return_inverse=True)
-    symbols = np.empty(words.data.size + words.counts.size + 1, np.int32)
-    write_symbols(words.data, words.offsets, places, symbol_of_byte, symbols)
+    weights = np.unique(np.concatenate([np.unique(part.counts) for part in parts] or [np.empty(0, np.int64)]))
+    ends = 1 + np.cumsum([0, *(part.data.size + part.counts.size for part in parts)])
+    symbols = np.empty(ends[-1], np.int32)
+    symbols[0] = FIRST_WEIGHT
+
+    def write(number: int) -> None:
+        part = parts[number]
+        places = np.searchsorted(weights, part.counts)
+        own = symbols[ends[number] : ends[number + 1]]
+        write_symbols(part.data, part.offsets, places, symbol_of_byte, own)
+
+    list(threads.map(write, range(len(parts))))
+    parts.clear()
     return symbols, weights
+
+
+def byte_pairs(
+    symbols: npt.NDArray[np.int32],
+    weights: npt.NDArray[np.int64],
+    threshold: int,
+    workers: int,
+    threads: ThreadPoolExecutor,
+) -> Pairs:
+    """All pairs of at least that count among words spelled in bytes."""
+    borders = list(ranges(symbols, workers))
+    counts = np.zeros((len(borders), BYTE_PAIRS), np.int64)
+    numbers = np.zeros((len(borders), BYTE_PAIRS), np.int64)
+
+    def count(number: int) -> None:
+        first, stop = borders[number]
+        count_byte_pairs(symbols[first:stop], weights, counts[number], numbers[number])
+
+    list(threads.map(count, range(len(borders))))
+    pairs, entries, filled = frequent_byte_pairs(counts.sum(axis=0), numbers, threshold)
+    pool = np.empty(filled + filled // SPARE_SHARE, np.int32)
+
+    def write(number: int) -> None:
+        first, stop = borders[number]
+        write_places(symbols[first:stop], first, numbers[number], pool)
+
+    list(threads.map(write, range(len(borders))))
+    return pairs, entries, pool, filled
+
+
+def ranges(symbols: npt.NDArray[np.int32], number: int) -> Iterator[tuple[int, int]]:
+    """About equal ranges of whole words, at most so many."""
+    first = 1
+    for place in range(1, number + 1):
+        stop = max(symbols.size * place // number, first)
+        while stop < symbols.size and symbols[stop - 1] >= 0:
+            stop += 1
+        if stop > first:
+            yield first, stop
+        first = stop

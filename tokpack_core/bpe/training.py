@@ -51,17 +51,17 @@ def train_merges(
         return train_small(head, splits, settings, seen), seen
     # Loading the kernels takes longer than small texts need altogether.
     from tokpack_core.bpe.merges import learn_merges
-    from tokpack_core.bpe.pretoken_counts import PretokenCounts, count_pretokens, without_long
+    from tokpack_core.bpe.pretoken_counting import count_parts
+    from tokpack_core.bpe.pretoken_counts import without_long
 
-    def words() -> PretokenCounts:
-        found = count_pretokens(chain(drained(head), counted), splits, workers)
-        found, seen.bytes_dropped = without_long(found, settings.max_pretoken_bytes)
-        seen.bytes_unmatched = found.unmatched
-        if settings.max_pretoken_bytes is None:
-            refuse_unsplit(np.diff(found.offsets), found.counts)
-        return found
-
-    return learn_merges(words(), settings), seen
+    parts, seen.bytes_unmatched = count_parts(chain(drained(head), counted), splits, workers)
+    if settings.max_pretoken_bytes is None:
+        lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+        refuse_unsplit(lengths, np.concatenate([part.counts for part in parts]))
+    for number, part in enumerate(parts):
+        parts[number], dropped = without_long(part, settings.max_pretoken_bytes)
+        seen.bytes_dropped += dropped
+    return learn_merges(parts, settings, workers), seen
 
 
 def train_small(arrays: list[pa.Array], splits: tuple[str, ...], settings: MergeSettings, seen: Seen) -> Merges:

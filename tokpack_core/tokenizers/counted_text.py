@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tokpack_core.bpe.pretoken_counts import PretokenCounts, count_pretokens
+from tokpack_core.bpe.pretoken_counting import count_pretokens
+from tokpack_core.bpe.pretoken_counts import PretokenCounts
 from tokpack_core.bpe.training import Seen, counting
 from tokpack_core.corpus.text_buffers import text_array
 from tokpack_core.errors import InputError
