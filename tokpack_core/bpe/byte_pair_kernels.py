@@ -15,6 +15,13 @@ BYTE_PAIRS = 1 << 16
 
 
 @njit(cache=True, nogil=True)
+def note_bytes(data, seen):  # type: ignore[no-untyped-def]
+    """Sets `seen` (bool [256]) of the bytes that occur."""
+    for at in range(data.size):
+        seen[data[at]] = True
+
+
+@njit(cache=True, nogil=True)
 def write_symbols(data, offsets, weight_places, symbol_of_byte, symbols):  # type: ignore[no-untyped-def]
     """The words data[offsets[i]:offsets[i + 1]] as symbols, each with the place of its weight after it."""
     at = 0

@@ -23,6 +23,7 @@ from tokpack_core.bpe.byte_pair_kernels import (
     BYTE_PAIRS,
     count_byte_pairs,
     frequent_byte_pairs,
+    note_bytes,
     write_places,
     write_symbols,
 )
@@ -47,7 +48,9 @@ def learn_merges(parts: list[PretokenCounts], settings: MergeSettings, workers: 
             f"the training sample has {cells} bytes of different pretokens, more than the trainer can hold: "
             "lower `sample_bytes` or limit the length of pretokens"
         )
-    seen = sum((np.bincount(part.data, minlength=256) for part in parts), np.zeros(256, np.int64)) > 0
+    seen = np.zeros(256, bool)
+    for part in parts:
+        note_bytes(part.data, seen)
     alphabet = bytes(byte for byte in BYTE_LEVEL_ORDER if seen[byte] or byte in settings.alphabet)
     most_tokens = max(settings.vocab_size, len(alphabet))
     begins = np.zeros(most_tokens + 1, np.int64)
