@@ -19,7 +19,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from tokenizers.trainers import BpeTrainer
 
 from tests.tokenizer_samples import HOSTILE, documents
-from tokpack_core.bpe import pretoken_counting, training
+from tokpack_core.bpe import merge_loop, pretoken_counting, training
 from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, TIE_BREAKS, Merges, MergeSettings, TieBreak
 from tokpack_core.bpe.merges import learn_merges
 from tokpack_core.bpe.pretoken_counting import count_parts, count_pretokens
@@ -122,6 +122,23 @@ def test_real_words_by_the_definition(tie_break: TieBreak) -> None:
 def test_counts_beyond_32_bits_are_exact() -> None:
     words = {b"ab": 2**31 + 1, b"bc": 2**31 + 2, b"abc": 2**33}
     assert steps_of(learn_merges([as_words(words)], MergeSettings(258)))[0] == (b"b", b"c", 2**33 + 2**31 + 2)
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_merges_by_several_threads_are_the_same(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge_loop, "MANY", 2)
+
+    @settings(max_examples=150, deadline=None)
+    @given(word_counts, st.sampled_from(TIE_BREAKS))
+    def same(words: dict[bytes, int], tie_break: TieBreak) -> None:
+        limits = MergeSettings(290, 1, tie_break)
+        assert steps_of(learn_merges([as_words(words)], limits, workers)) == by_definition(words, limits)
+
+    same()
+    words = count_words(documents()[:12], SPLITS["o200k"])
+    limits = MergeSettings(2000, 2, max_token_length=9)
+    expected = steps_of(learn_merges([as_words(words)], limits))
+    assert steps_of(learn_merges([as_words(words)], limits, workers)) == expected
 
 
 def test_a_threshold_that_was_too_high_is_lowered() -> None:

@@ -3,7 +3,7 @@ again.
 
 Counts are 64-bit. Ties are broken by one of three rules: `hugging_face`, the smaller pair of ids; or the greatest or
 smallest pair of byte strings. The merges depend on nothing but the counts: not on the order of words, documents or
-threads. Spelling words and finding their pairs goes to threads, merging does not.
+threads. Threads share out the spelling of words, finding their pairs, and merges of many places.
 
 Memory: 4 bytes for each byte of a word and for its end, and at the start 5 more for each pair of bytes.
 
@@ -28,16 +28,13 @@ from tokpack_core.bpe.byte_pair_kernels import (
     write_symbols,
 )
 from tokpack_core.bpe.merge_kernels import FIRST_WEIGHT, compacted, count_pairs
-from tokpack_core.bpe.merge_loop_kernel import merge_while
+from tokpack_core.bpe.merge_loop import UNLIMITED, MergeLoop, Pairs
 from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, TIE_BREAKS, Merges, MergeSettings
 from tokpack_core.bpe.pretoken_counts import PretokenCounts
 from tokpack_core.errors import InputError
 
-UNLIMITED = 2**62
 SPARE_SHARE = 4
 """A fourth of the pool is room for the pairs of new tokens: it is compacted when that is used up."""
-Pairs = tuple[npt.NDArray[np.int64], int, npt.NDArray[np.int32], int]
-"""Table, entries, pool and how much of the pool is filled: see `merge_kernels`."""
 
 
 def learn_merges(parts: list[PretokenCounts], settings: MergeSettings, workers: int = 1) -> Merges:
@@ -59,21 +56,22 @@ def learn_merges(parts: list[PretokenCounts], settings: MergeSettings, workers: 
     occurrences = sum(int((part.counts * np.diff(part.offsets)).sum()) for part in parts)
     least = max(settings.min_frequency, 1)
     threshold = max(least, occurrences // (32 * most_tokens))
+    rows = np.empty((most_tokens, 3), np.int64)
+    longest = UNLIMITED if settings.max_token_length is None else settings.max_token_length
+    tokens = len(alphabet)
     with ThreadPoolExecutor(workers) as threads:
         symbols, weights = as_symbols(parts, alphabet, threads)
         pairs = byte_pairs(symbols, weights, threshold, workers, threads)
-    rows = np.empty((most_tokens, 3), np.int64)
-    longest = UNLIMITED if settings.max_token_length is None else settings.max_token_length
-    limits = (longest, TIE_BREAKS.index(settings.tie_break))
-    tokens = len(alphabet)
-    while True:
-        tokens, arena, lengths = merge_while(symbols, weights, *pairs, arena, begins, rows, tokens, threshold, *limits)
-        if tokens == most_tokens or threshold == least:
-            break
-        threshold = max(least, threshold // 16)
-        symbols = symbols[: compacted(symbols, lengths)]
-        table, entries, pool = count_pairs(symbols, weights, threshold)
-        pairs = table, entries, pool, pool.size
+        while True:
+            limits = (threshold, longest, TIE_BREAKS.index(settings.tie_break))
+            loop = MergeLoop(symbols, weights, begins, rows, limits, threads, workers)
+            tokens, arena, lengths = loop.run(pairs, arena, tokens)
+            if tokens == most_tokens or threshold == least:
+                break
+            threshold = max(least, threshold // 16)
+            symbols = symbols[: compacted(symbols, lengths)]
+            table, entries, pool = count_pairs(symbols, weights, threshold)
+            pairs = table, entries, pool, pool.size
     spelled = arena[: begins[tokens]].tobytes()
     left, right, count = rows[len(alphabet) : tokens].T
     return Merges(
