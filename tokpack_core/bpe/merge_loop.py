@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokpack_core.bpe.merge_loop_kernel import heap_of, merge_while, replace, settle, share_begins, write_noted
+from tokpack_core.bpe.merge_loop_kernel import replace, settle, share_begins, write_noted
+from tokpack_core.bpe.merge_while_kernel import heap_of, merge_while
 
 MANY = 10_000
 """Places of a pair for which threads are worth while: a millisecond of work. Half of all the work on 155 MB of text."""

@@ -1,6 +1,6 @@
-"""The loop over merges: see `merge_kernels` for the layout.
+"""One merge: see `merge_kernels` for the layout.
 
-One merge: replace the pair wherever it stands, sum up per neighbouring symbol what that takes from old pairs and gives
+Replace the pair wherever it stands, sum up per neighbouring symbol what that takes from old pairs and gives
 to new ones, then look up each different neighbour once.
 
 The places of a pair can be shared out to threads, cut between words. Each has scratch of its own, by side of the merged
@@ -22,10 +22,8 @@ from tokpack_core.bpe.merge_kernels import (
     KEY,
     LENGTH,
     PLACE,
-    RIGHT,
     pair_slot,
     push,
-    replace_top,
     resized,
     with_room,
 )
@@ -80,23 +78,6 @@ def spell(left, right, token, arena, begins):  # type: ignore[no-untyped-def]
             filled += 1
     begins[token + 1] = filled
     return arena
-
-
-@njit(cache=True)
-def heap_of(pairs, rows, arena, begins, below_length, tie_break):  # type: ignore[no-untyped-def]
-    """Counts and pairs of a heap of all that may be merged, with room for more, and how many they are."""
-    heap_counts = np.empty(rows + 1024, np.int64)
-    heap_pairs = np.empty(rows + 1024, np.int64)
-    heaped = 0
-    for row in range(pairs.shape[0]):
-        key = pairs[row, KEY]
-        if key == FREE:
-            continue
-        length = begins[(key >> 32) + 1] - begins[key >> 32] + begins[(key & RIGHT) + 1] - begins[key & RIGHT]
-        if length == 2 or length < below_length:
-            push(heap_counts, heap_pairs, heaped, pairs[row, COUNT], key, tie_break, arena, begins)
-            heaped += 1
-    return heap_counts, heap_pairs, heaped
 
 
 @njit(cache=True, nogil=True)
@@ -261,114 +242,3 @@ def share_begins(symbols, pool, place, stop):  # type: ignore[no-untyped-def]
                 return place
         place += 1
     return stop
-
-
-@njit(cache=True, nogil=True)
-def merge_while(  # type: ignore[no-untyped-def]
-    symbols,
-    weights,
-    pairs,
-    rows,
-    pool,
-    filled,
-    heap_counts,
-    heap_pairs,
-    heaped,
-    cells,
-    numbers,
-    totals,
-    targets,
-    touched,
-    tally,
-    arena,
-    begins,
-    merges,
-    tokens,
-    threshold,
-    below_length,
-    tie_break,
-    many,
-):
-    """Merges until there are as many tokens as `merges` has rows, or no pair occurs `threshold` times.
-
-    `pairs` has `rows` entries, all pairs of at least `threshold`, whose places stand in the first `filled` cells of
-    `pool`; cells[t] is how many cells of `symbols` token t takes. `tokens` exist; token t is arena[begins[t] :
-    begins[t + 1]], and what made it goes to merges[t]: left, right, count (int64). A merge makes a token of fewer than
-    `below_length` bytes, or of two single ones.
-
-    Returns (place, stop, tokens, arena, and what `settle` returns): a pair of `many` places or more is taken from the
-    heap and its token spelled, but pool[place:stop] is left to be replaced; place -1 if all is done.
-    """
-    symbols_noted = np.empty((2, 1024), np.int32)
-    places_noted = np.empty((2, 1024), np.int32)
-    place, stop = np.int64(-1), np.int64(-1)
-    while tokens < merges.shape[0] and heaped > 0:
-        key = heap_pairs[0]
-        slot = pair_slot(pairs, key)
-        count = pairs[slot, COUNT]
-        outdated = count != heap_counts[0]
-        if outdated and count >= threshold:
-            replace_top(heap_counts, heap_pairs, heaped, count, key, tie_break, arena, begins)
-        else:
-            heaped -= 1
-            last_count, last_pair = heap_counts[heaped], heap_pairs[heaped]
-            replace_top(heap_counts, heap_pairs, heaped, last_count, last_pair, tie_break, arena, begins)
-        if outdated:
-            continue
-        left, right = key >> 32, key & RIGHT
-        token = np.int64(tokens)
-        arena = spell(left, right, token, arena, begins)
-        cells[token] = cells[left] + cells[right]
-        tokens += 1
-        merges[token, 0], merges[token, 1], merges[token, 2] = left, right, count
-        pairs[slot, COUNT] = 0
-        place, number = pairs[slot, PLACE], pairs[slot, LENGTH]
-        stop = place + number
-        if number >= many:
-            break
-        if number > symbols_noted.shape[1]:
-            symbols_noted = np.empty((2, number), np.int32)
-            places_noted = np.empty((2, number), np.int32)
-        joined = replace(
-            symbols,
-            weights,
-            pool,
-            place,
-            stop,
-            left,
-            right,
-            token,
-            cells,
-            numbers[0],
-            totals[0],
-            touched[0],
-            symbols_noted,
-            places_noted,
-            tally[0],
-        )
-        pairs, rows, pool, filled, heap_counts, heap_pairs, heaped = settle(
-            pairs,
-            rows,
-            pool,
-            filled,
-            heap_counts,
-            heap_pairs,
-            heaped,
-            numbers,
-            totals,
-            targets,
-            touched,
-            tally,
-            arena,
-            begins,
-            left,
-            right,
-            token,
-            joined,
-            threshold,
-            below_length,
-            tie_break,
-        )
-        write_noted(pool, symbols_noted, places_noted, numbers[0], totals[0], targets[0], touched[0], tally[0])
-        place = np.int64(-1)
-    return place, stop, tokens, arena, pairs, rows, pool, filled, heap_counts, heap_pairs, heaped
