@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-CAPABILITIES = ("corpus", "tokenizers", "bpe", "vocabulary", "packing", "megatron", "training")
-GROUND = ("config", "errors", "verdict")
+CAPABILITIES = ("corpus", "tokenizers", "bpe", "vocabulary", "packing", "megatron", "training", "vision")
+GROUND = ("config", "errors", "verdict", "vision_config")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(GROUND, GROUND),
     "config_faults": GROUND,

@@ -16,6 +16,8 @@ from zoneinfo import available_timezones
 from croniter import croniter
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from tokpack_core.vision_config import VisionConfig
+
 UnicodeForm = Literal["nfc", "nfkc", "none"]
 Split = Literal["train", "valid", "test"]
 SPLITS: tuple[Split, ...] = ("train", "valid", "test")
@@ -26,7 +28,9 @@ Family = Literal[
 Strategy = Literal["naive", "concat", "best_fit", "first_fit_decreasing", "first_fit"]
 LongDocuments = Literal["chunk", "drop", "error"]
 ShortChunks = Literal["balance", "drop"]
-Role = Literal["eod", "pad", "bos", "unk"]
+LargeImages = Literal["error", "drop"]
+ImageAttentionName = Literal["causal", "isolate_images", "isolate_modalities"]
+Role = Literal["eod", "pad", "bos", "unk", "image"]
 Digits = Literal["free", "single", "groups_left", "groups_right"]
 TieBreak = Literal["hugging_face", "lexicographic_greatest", "lexicographic_smallest"]
 Alphabet = Literal["all_bytes", "seen_bytes"]
@@ -111,6 +115,8 @@ class ReadConfig(Model):
 
     text_field: str = "text"
     """Column or key of the text."""
+    content_field: str | None = None
+    """JSON lines: key of a list of text and image blocks, which then stands in the place of the text."""
     id_field: str | None = None
     """Column or key of the id; without it the id is a hash of the normalized text."""
     lang_field: str | None = None
@@ -174,6 +180,8 @@ class SpecialTokens(Model):
     """Begins every document where `bos: true` says so."""
     unk: str | None = None
     """What stands for text that the vocabulary lacks."""
+    image: str | None = None
+    """Stands at every position of an image."""
 
     @model_validator(mode="after")
     def strings_are_distinct(self) -> SpecialTokens:
@@ -287,6 +295,8 @@ class TokenizerConfig(TrainConfig):
     """Keys the choice of sample documents."""
     bos: bool = False
     """Whether each document starts with BOS in the shards; it always ends with EOD."""
+    vision: VisionConfig | None = None
+    """How many tokens an image becomes, in corpora with a `content_field`."""
     retrain: Literal["on_request", "auto"] = "on_request"
     """Whether changed training text is a reason to train again."""
     checks: TokenizerChecks = TokenizerChecks()
@@ -300,6 +310,8 @@ class TokenizerConfig(TrainConfig):
             raise ValueError('`special_tokens` needs `eod`, which ends every document: {eod: "<|endoftext|>"}')
         if self.bos and self.special_tokens.bos is None:
             raise ValueError("`bos: true` needs the token in `special_tokens`: {bos: ...}")
+        if self.vision is not None and self.family != "pretrained" and self.special_tokens.image is None:
+            raise ValueError('`vision` needs the placeholder of images in `special_tokens`: {image: "<|image|>"}')
         return self
 
 
@@ -316,6 +328,10 @@ class PackingConfig(Model):
     """What happens to a document longer than a pack."""
     documents_per_pack: int | None = Field(default=None, ge=1)
     """Most pieces of documents in a pack."""
+    images_per_pack: int | None = Field(default=None, ge=1, le=10**6)
+    """Most images in a pack; text does not count."""
+    large_images: LargeImages = "error"
+    """What happens to an image of more tokens than a pack, which is never cut: the build stops, or it is left out."""
     align: int = Field(default=1, ge=1)
     """Each piece starts at a multiple of this, as context parallelism wants (2 x its size)."""
     min_chunk: int = Field(default=1, ge=1)
@@ -334,6 +350,10 @@ class PackingConfig(Model):
             raise ValueError(f"noise is for strategy best_fit only, not for {self.strategy}")
         if self.strategy == "concat" and (self.documents_per_pack is not None or self.min_chunk > 1):
             raise ValueError("strategy concat cuts anywhere: it takes neither documents_per_pack nor min_chunk")
+        if self.images_per_pack is not None and self.strategy not in ("best_fit", "naive"):
+            raise ValueError(f"images_per_pack is for strategies best_fit and naive, not for {self.strategy}")
+        if self.images_per_pack is not None and self.documents_per_pack is not None:
+            raise ValueError("a pack takes one limit beside its tokens: images_per_pack or documents_per_pack")
         return self
 
     def parameters(self) -> dict[str, Any]:
@@ -354,6 +374,8 @@ class DatasetConfig(Model):
     """Epochs of each corpus, given to the trainer as blend weights."""
     packing: PackingConfig
     """How documents become packs."""
+    image_attention: ImageAttentionName = "causal"
+    """What an image sees, besides itself, of what precedes it in its document; stored with the packs."""
     seed: Seed = 0
     """Keys the order of packs."""
     checks: DatasetChecks = DatasetChecks()

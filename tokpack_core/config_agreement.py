@@ -29,6 +29,7 @@ def check_agreement(entry: Entry, project: Project, names: Mapping[str, Sequence
         check_names(entry, ("mixture",), dataset.mixture, names["corpora"], "corpus", faults)
         if dataset.tokenizer in project.tokenizers and all(name in project.corpora for name in dataset.mixture):
             check_mixture_forms(entry, project, faults)
+            check_images(entry, project, faults)
 
 
 def check_names(
@@ -66,4 +67,29 @@ def check_mixture_forms(entry: Entry, project: Project, faults: Faults) -> None:
                 line,
                 f"{entry.where}.mixture: tokenizer `{tokenizer}` gives all text the form {form}, which would change "
                 f"corpus `{corpus}` of normalize.unicode {asked}; use one form for both",
+            )
+
+
+def check_images(entry: Entry, project: Project, faults: Faults) -> None:
+    """A corpus with images needs a tokenizer that knows what they become, and packing that does not cut them."""
+    dataset = project.datasets[entry.name]
+    packing = dataset.packing
+    for corpus in dataset.mixture:
+        if project.corpora[corpus].content_field is None:
+            continue
+        line = line_of(entry.node, ("mixture", corpus)) or entry.line
+        if project.tokenizers[dataset.tokenizer].vision is None:
+            faults.add(
+                entry.file,
+                line,
+                f"{entry.where}.mixture: corpus `{corpus}` has images, and tokenizer `{dataset.tokenizer}` does not "
+                "say how many tokens they become; give it `vision: {scheme: ...}`",
+            )
+        if packing.strategy == "concat" or packing.min_chunk > 1:
+            key = "strategy concat" if packing.strategy == "concat" else "min_chunk"
+            faults.add(
+                entry.file,
+                line,
+                f"{entry.where}.packing: {key} would cut the images of corpus `{corpus}`; "
+                + ("take another strategy" if packing.strategy == "concat" else "remove it"),
             )

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
@@ -171,9 +171,11 @@ def explain(fault: Any, model: type[BaseModel], path: tuple[Any, ...]) -> str:
 def known_keys(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
     for key in path:
         annotation = model.model_fields[key].annotation if key in model.model_fields else None
-        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+        choices = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
+        models = [kind for kind in choices if issubclass(kind, BaseModel)]
+        if not models:
             return []
-        model = annotation
+        model = models[0]
     return list(model.model_fields)
 
 

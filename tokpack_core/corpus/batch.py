@@ -4,6 +4,7 @@ A record maps field names to what a file holds: JSON values, or the raw bytes of
 for every format:
 
 - text: a string, or bytes that are UTF-8; absent, null and every other type are faults. "" is an empty document, kept.
+- content (when `content_field` is set, in the place of the text): see `content`.
 - id (when `id_field` is set): a non-empty string or an integer, kept as its decimal digits; all else is a fault.
 - lang (when `lang_field` is set): a string; absent, null and "" are null.
 - metadata: compact JSON of the `metadata_fields`, keys sorted at every depth, absent fields null.
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tokpack_core.config import OnError, ReadConfig
+from tokpack_core.corpus.content import CONTENT, Block, has_content, read_content
 from tokpack_core.corpus.problems import REPLACE, Fault, Problems
 
 BATCH_BYTES = 16 * 2**20
@@ -34,6 +36,8 @@ SCHEMA = pa.schema(
         ("metadata", pa.string()),
     ]
 )
+CONTENT_SCHEMA = SCHEMA.append(pa.field("content", CONTENT))
+"""Of batches whose documents hold images."""
 JSON_TYPES = {
     type(None): "null",
     bool: "a boolean",
@@ -53,6 +57,7 @@ class Document:
     metadata: str | None
     replaced: int
     """Characters that stand in the place of undecodable bytes."""
+    content: list[Block] | None = None
 
 
 def decode_utf8(data: bytes, on_error: OnError) -> tuple[str, int]:
@@ -88,11 +93,11 @@ class RecordReader:
         """Raises Fault when the record is no document; `replaced` counts what was replaced before it was parsed."""
         self.replaced = replaced
         options = self.options
-        text = self._text(record)
+        text, content = self._content(record) if options.content_field else (self._text(record), None)
         doc_id = None if options.id_field is None else self._id(record.get(options.id_field))
         lang = None if options.lang_field is None else self._lang(record.get(options.lang_field))
         metadata = self._metadata(record) if options.metadata_fields else None
-        return Document(doc_id, text, lang, metadata, self.replaced)
+        return Document(doc_id, text, lang, metadata, self.replaced, content)
 
     def _decoded(self, value: object) -> object:
         if not isinstance(value, bytes):
@@ -111,9 +116,18 @@ class RecordReader:
             raise Fault("null text")
         if not isinstance(text, str):
             raise Fault("text is not a string", f"{name!r} is {JSON_TYPES.get(type(text), type(text).__name__)}")
+        self._check_size(text)
+        return text
+
+    def _content(self, record: Mapping[str, object]) -> tuple[str, list[Block]]:
+        name = self.options.content_field or ""
+        text, blocks = read_content(record.get(name), name)
+        self._check_size(text)
+        return text, blocks
+
+    def _check_size(self, text: str) -> None:
         if len(text) * 4 > max_text_bytes(self.options) and len(text.encode()) > max_text_bytes(self.options):
             raise too_large(self.options)
-        return text
 
     def _id(self, value: object) -> str:
         value = self._decoded(value)
@@ -187,19 +201,31 @@ class BatchBuilder:
         ids = pa.array([document.id for document, _ in documents], pa.string())
         langs = pa.array([document.lang for document, _ in documents], pa.string())
         metadata = pa.array([document.metadata for document, _ in documents], pa.string())
+        columns = [ids, texts, langs, rows, metadata]
+        schema = SCHEMA
+        if self.options.content_field:
+            columns.append(pa.array([document.content for document, _ in documents], CONTENT))
+            schema = CONTENT_SCHEMA
         batches = []
         for start, length in spans_by_bytes(pc.binary_length(texts)):
-            columns = [column.slice(start, length) for column in (ids, texts, langs, rows, metadata)]
-            columns[1] = columns[1].cast(pa.string())
-            batches.append(counted(pa.record_batch(columns, schema=SCHEMA), self.problems))
+            part = [column.slice(start, length) for column in columns]
+            part[1] = part[1].cast(pa.string())
+            batches.append(counted(pa.record_batch(part, schema=schema), self.problems))
         return batches
 
 
 def counted(batch: pa.RecordBatch, problems: Problems) -> pa.RecordBatch:
     """The batch, after its documents have been counted."""
     problems.documents += batch.num_rows
-    problems.empty_documents += pc.sum(pc.equal(pc.binary_length(batch.column("text")), 0)).as_py() or 0
+    problems.empty_documents += pc.sum(pc.invert(filled(batch))).as_py() or 0
     return batch
+
+
+def filled(batch: pa.RecordBatch) -> pa.Array:
+    """Whether a document has text or an image, boolean [documents]."""
+    if has_content(batch):
+        return pc.greater(pc.list_value_length(batch["content"]), 0)
+    return pc.greater(pc.binary_length(batch["text"]), 0)
 
 
 def spans_by_bytes(lengths: pa.Array, limit: int | None = None) -> Sequence[tuple[int, int]]:

@@ -41,6 +41,8 @@ def read_documents(file: Path, name: str, options: ReadConfig, problems: Problem
     if found is None:
         raise InputError(f"{name}: its extension is none of {ACCEPTED}; rename or convert the file")
     kind, codec = found
+    if options.content_field is not None and kind not in ("jsonl", "json"):
+        raise InputError(f"{name}: blocks of text and images are read from JSON lines only; convert the file to .jsonl")
     if kind == "parquet":
         return read_parquet(file, name, options, problems)
     if kind == "arrow":

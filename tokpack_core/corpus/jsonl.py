@@ -77,6 +77,8 @@ def _check_first_line(run: bytes, name: str, plain_json: bool) -> bool:
 
 def _fast_batch(run: bytes, row: int, options: ReadConfig) -> pa.RecordBatch | None:
     """All lines of the run as documents, or None when a line is blank, faulty, or needs a closer look."""
+    if options.content_field is not None:
+        return None
     lines = split_lines(run)
     if len(run) > max_text_bytes(options) and max(map(len, lines)) > max_text_bytes(options):
         return None

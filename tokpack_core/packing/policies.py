@@ -2,8 +2,8 @@
 
 Policies come before the strategy: documents too long or last pieces too short are dropped if the configuration says so
 and counted, alignment rounds each piece up to a multiple (packing is then done in units of that multiple), and pieces
-are cut so that none is shorter than `min_chunk`. Tokens in = tokens in the plan + tokens that a policy dropped; this
-is checked for every plan.
+are cut so that none is shorter than `min_chunk`; images are never cut. Tokens in = tokens in the plan + tokens that a
+policy dropped; this is checked for every plan.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from tokpack_core.config import PackingConfig
 from tokpack_core.errors import InputError
 from tokpack_core.packing.dropped import Dropped
 from tokpack_core.packing.first_fit import Grouping, first_fit
+from tokpack_core.packing.image_spans import ImageSpans, InterleavedPieces, cut_interleaved, mode_runs
 from tokpack_core.packing.pieces import cut, in_packs
 from tokpack_core.packing.plan import PackingPlan
 from tokpack_core.packing.strategies import check_lengths, pack
+from tokpack_core.packing.truncation import ImageFigures
 from tokpack_core.packing.two_limits import PORTFOLIO, PackingOrder, pack_two_limits
 
 Int64 = npt.NDArray[np.int64]
@@ -32,17 +34,27 @@ class Packed:
 
     plan: PackingPlan
     dropped: Dropped
+    fewest: Int64 | None = None
+    """Pieces that each document must have, where images tell; [documents]."""
 
 
-def pack_documents(lengths: Lengths, packing: PackingConfig, key: bytes) -> Packed:
+def pack_documents(lengths: Lengths, packing: PackingConfig, key: bytes, images: ImageSpans | None = None) -> Packed:
     """Plan packs of documents; `key` seeds what noise there is.
 
     lengths: tokens of each document, any integer dtype, [documents]; see `strategies.pack` for the limits.
+    images: what is never cut; None for text.
     Raises InputError on a document that policies refuse or that cannot be packed, RuntimeError when tokens are lost.
     """
     lengths = check_lengths(lengths, packing.sequence_length)
     kept, trimmed, dropped = apply_drops(lengths, packing)
-    plan = place(kept, packing, key)
+    fewest = None
+    if images is None:
+        plan = place(kept, packing, key)
+    else:
+        dropped += apply_image_drops(kept, images, packing)
+        cut_up = cut_interleaved(kept, images, packing.sequence_length, packing.images_per_pack)
+        fewest = cut_up.fewest
+        plan = place_interleaved(cut_up, packing, key)
     if trimmed.size:
         whole = np.zeros(lengths.size, np.int32)
         whole[trimmed] = 1
@@ -53,7 +65,16 @@ def pack_documents(lengths: Lengths, packing: PackingConfig, key: bytes) -> Pack
             f"packing {packing.parameters()} took {tokens} tokens and gave {packed}, with {dropped.tokens} dropped: "
             "this is a fault of tokpack"
         )
-    return Packed(plan, dropped)
+    return Packed(plan, dropped, fewest)
+
+
+def image_figures(packed: Packed, images: ImageSpans | None, packing: PackingConfig) -> ImageFigures | None:
+    """What `packing_figures` is to know of the images of a plan."""
+    if images is None:
+        return None
+    held = int(np.count_nonzero(mode_runs(packed.plan, images).mode))
+    total = int(images.length.sum())
+    return ImageFigures(images.start.size, total, held, packing.images_per_pack, packed.fewest)
 
 
 def apply_drops(lengths: Lengths, packing: PackingConfig) -> tuple[Lengths, Int64, Dropped]:
@@ -82,6 +103,27 @@ def apply_drops(lengths: Lengths, packing: PackingConfig) -> tuple[Lengths, Int6
     return lengths, none, Dropped()
 
 
+def apply_image_drops(lengths: Lengths, images: ImageSpans, packing: PackingConfig) -> Dropped:
+    """What is left out of the documents that are packed, which are those with a length."""
+    if packing.strategy == "concat" or packing.min_chunk > 1:
+        raise InputError("strategy concat and min_chunk would cut images: pack documents with images without them")
+    document = images.document()
+    large = np.flatnonzero((images.length > packing.sequence_length) & (lengths[document] > 0))
+    if large.size and packing.large_images == "error":
+        raise InputError(
+            f"{large.size} images have more tokens than a pack of {packing.sequence_length}, first one of document "
+            f"{document[large[0]]} (counted from 0) with {images.length[large[0]]}, and images are never cut: take "
+            "`large_images: drop`, a longer sequence_length, or a vision scheme that gives fewer tokens"
+        )
+    return Dropped(images=large.size, image_tokens=int(images.length[large].sum()))
+
+
+def place_interleaved(cut_up: InterleavedPieces, packing: PackingConfig, key: bytes) -> PackingPlan:
+    pieces = cut_up.pieces
+    units = -(-pieces.length // packing.align)
+    return in_packs(pieces, *group_pieces(units, packing, key, cut_up.images))
+
+
 def place(lengths: Lengths, packing: PackingConfig, key: bytes) -> PackingPlan:
     balanced = packing.min_chunk > 1 and packing.short_chunks == "balance"
     capped = packing.documents_per_pack is not None and packing.strategy != "naive"
@@ -104,14 +146,19 @@ def place_whole(lengths: Lengths, packing: PackingConfig) -> PackingPlan:
     return PackingPlan(plan.pack_offsets, plan.document, start, length, plan.chunk, plan.chunks)
 
 
-def group_pieces(units: npt.NDArray[np.int32], packing: PackingConfig, key: bytes) -> Grouping:
-    """Pieces into packs; units [pieces] are their sizes in multiples of the alignment."""
+def group_pieces(
+    units: npt.NDArray[np.int32], packing: PackingConfig, key: bytes, images: Int64 | None = None
+) -> Grouping:
+    """Pieces into packs; units [pieces] are sizes in multiples of the alignment, images [pieces] how many they hold."""
     capacity = packing.sequence_length // packing.align
     most = packing.documents_per_pack
     if packing.strategy != "best_fit":
         if packing.strategy == "naive":
             return np.arange(units.size, dtype=np.int64), np.arange(units.size + 1, dtype=np.int64)
         return first_fit(units, capacity, most, decreasing=packing.strategy == "first_fit_decreasing")
+    if images is not None and packing.images_per_pack is not None:
+        portfolio = (PackingOrder(packing.noise),) if packing.noise else PORTFOLIO
+        return pack_two_limits(units, images, capacity, packing.images_per_pack, key, portfolio)
     binds = most is not None and units.size > 0 and capacity // int(units.min()) > most
     portfolio = (PackingOrder(packing.noise),) if packing.noise or not binds else PORTFOLIO
     counts = np.full(units.size, int(binds), np.int64)

@@ -39,7 +39,8 @@ class PackingFigures:
     foreign_labels: int = 0
     """Pieces that are not their document's last, so end without EOD: the label of their last position is foreign."""
     lower_bound_packs: int = 0
-    """Sum over blocks of ceil(tokens / sequence length), without dropped tokens."""
+    """Sum over blocks of ceil(tokens / sequence length), or of ceil(images / images a pack) where that is more;
+    without what is dropped."""
     alignment_padding: int = 0
     """Positions of the padding that follow a piece up to the next multiple of the alignment."""
     dropped_documents: int = 0
@@ -48,6 +49,12 @@ class PackingFigures:
     dropped_chunks: int = 0
     """Last pieces that `short_chunks: drop` left out."""
     dropped_chunk_tokens: int = 0
+    images: int = 0
+    image_tokens: int = 0
+    """Tokens of all images, those that a policy dropped too."""
+    dropped_images: int = 0
+    """Images of more tokens than a pack, that `large_images: drop` left out."""
+    dropped_image_tokens: int = 0
 
     @property
     def utilization(self) -> float:
@@ -58,19 +65,39 @@ class PackingFigures:
     @property
     def tokens_dropped(self) -> int:
         """Tokens that policies took out, as they were told."""
-        return self.dropped_document_tokens + self.dropped_chunk_tokens
+        return self.dropped_document_tokens + self.dropped_chunk_tokens + self.dropped_image_tokens
+
+    @property
+    def vision_share(self) -> float:
+        """Share of the tokens of documents that are images."""
+        return self.image_tokens / self.tokens if self.tokens else 0.0
 
     def __add__(self, other: PackingFigures) -> PackingFigures:
         return PackingFigures(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
 
     def as_dict(self) -> dict[str, int | float]:
-        """All counts and the utilization, ready for JSON."""
-        return {**asdict(self), "utilization": self.utilization}
+        """All counts, the utilization and, where there are images, their share; ready for JSON."""
+        shares = {"utilization": self.utilization} | ({"vision_share": self.vision_share} if self.images else {})
+        return asdict(self) | shares
 
     @classmethod
     def from_dict(cls, figures: dict[str, int | float]) -> PackingFigures:
         """The inverse of `as_dict`; a count that is not there, because it is newer, is 0."""
         return cls(**{f.name: int(figures.get(f.name, 0)) for f in fields(cls)})
+
+
+@dataclass(frozen=True)
+class ImageFigures:
+    """What the figures need to know of images: none by default."""
+
+    images: int = 0
+    tokens: int = 0
+    packed: int = 0
+    """Images that are in packs."""
+    per_pack: int | None = None
+    """Most images in a pack."""
+    fewest: npt.NDArray[np.int64] | None = None
+    """Pieces that each document must have, [documents]."""
 
 
 def packing_figures(
@@ -79,13 +106,18 @@ def packing_figures(
     sequence_length: int,
     align: int = 1,
     dropped: Dropped | None = None,
+    images: ImageFigures | None = None,
 ) -> PackingFigures:
     """Measure `plan` against the documents it packs: lengths [documents], in tokens; `dropped` is not in the plan."""
     dropped = dropped or Dropped()
+    images = images or ImageFigures()
     tokens = int(lengths.sum(dtype=np.int64))
     packed = int(plan.length.sum(dtype=np.int64))
     first = plan.start == 0
-    fits = lengths[plan.document] <= sequence_length
+    fewest = np.asarray(-(-lengths.astype(np.int64) // sequence_length)) if images.fewest is None else images.fewest
+    fits = fewest[plan.document] <= 1
+    by_tokens = -(-(tokens - dropped.tokens) // sequence_length)
+    by_images = -(-images.packed // images.per_pack) if images.per_pack else 0
     return PackingFigures(
         documents=lengths.size,
         empty_documents=int(np.count_nonzero(lengths == 0)),
@@ -94,14 +126,18 @@ def packing_figures(
         padding=plan.packs * sequence_length - packed,
         cuts=int(np.count_nonzero(~first)),
         needless_cuts=int(np.count_nonzero(~first & fits)),
-        unavoidable_cuts=int((np.maximum(lengths.astype(np.int64) - 1, 0) // sequence_length).sum()),
+        unavoidable_cuts=int(np.maximum(fewest - 1, 0).sum()),
         tokens_lost=tokens - packed - dropped.tokens,
         out_of_context_tokens=int(plan.length[~first].sum(dtype=np.int64)),
         foreign_labels=int(np.count_nonzero(plan.chunk < plan.chunks - 1)),
-        lower_bound_packs=-(-(tokens - dropped.tokens) // sequence_length),
+        lower_bound_packs=max(by_tokens, by_images),
         alignment_padding=int((-plan.length % align).sum(dtype=np.int64)) if align > 1 else 0,
         dropped_documents=dropped.documents,
         dropped_document_tokens=dropped.document_tokens,
         dropped_chunks=dropped.chunks,
         dropped_chunk_tokens=dropped.chunk_tokens,
+        images=images.images,
+        image_tokens=images.tokens,
+        dropped_images=dropped.images,
+        dropped_image_tokens=dropped.image_tokens,
     )

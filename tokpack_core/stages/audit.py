@@ -29,8 +29,8 @@ from tokpack_core.store import objects
 from tokpack_core.store.lineage import LineageGraph
 from tokpack_core.store.objects import ObjectRef
 from tokpack_core.tokenizers.encoded import Encoded, concatenate
-from tokpack_core.tokenizers.framing import framed
 from tokpack_core.tokenizers.protocol import Tokenizer
+from tokpack_core.vision_config import VisionConfig
 
 CONFIDENCE = 0.95
 EXAMPLES = 20
@@ -164,7 +164,9 @@ def encode_again(
 ) -> tuple[Int64, pa.Array, Encoded]:
     """Rows in the shard, ids, and tokens encoded now, of the drawn documents."""
     action = graph.action(shard)
-    bos = tokenizer.special_tokens["bos"] if action and action.parameters["bos"] else None
+    parameters = action.parameters if action else {}
+    bos = tokenizer.special_tokens["bos"] if parameters.get("bos") else None
+    vision = VisionConfig(**parameters["vision"]) if "vision" in parameters else None
     rows: list[Int64] = []
     ids: list[pa.Array] = []
     encoded: list[Encoded] = []
@@ -174,10 +176,7 @@ def encode_again(
         if fraction < 1.0:
             drawn &= sample_mask(batch["id"], seed, fraction)
         chosen = batch.filter(pa.array(drawn))
-        texts = chosen["text"]
-        encoded.append(
-            framed(tokenizer.encode(texts), shards_stage.non_empty(texts), bos, tokenizer.special_tokens["eod"])
-        )
+        encoded.append(shards_stage.encode_documents(tokenizer, chosen, vision, bos)[0])
         rows.append(first + np.flatnonzero(drawn))
         ids.append(chosen["id"])
         first += len(batch)

@@ -109,7 +109,7 @@ def shards_plan(project: Project, name: str, corpus_name: str) -> AssetPlan:
         "datasets",
         f"Token shards of `{corpus_name}` by `{name}`: a Megatron .bin/.idx and documents.parquet a part.",
         (tokenizer.asset_key(name), report.asset_key(name), normalize.asset_key(corpus_name)),
-        code_version(shards.VERSION, project.tokenizers[name].bos),
+        code_version(shards.VERSION, shards.parameters(project, name, corpus_name)),
         partial(shards.build, tokenizer=name, corpus=corpus_name),
     )
 

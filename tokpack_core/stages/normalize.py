@@ -1,9 +1,10 @@
 """normalized_corpus/<corpus>: documents as parquet parts, with ids, splits and a report of what was changed.
 
 A unit is a run of whole files. It publishes `part-00000.parquet`, ... (zstd; id, text, lang, source, row, split,
-metadata), each of about PART_BYTES of text or PART_DOCUMENTS, `report.json`, and `changed.parquet`: a few documents
-that the unicode form changed, before and after, for the proof that a tokenizer carries that form. The asset's object
-lists all parts in `parts.parquet` and holds the merged `report.json`.
+metadata, and `content` where documents hold images: see `corpus.content`), each of about PART_BYTES of text or
+PART_DOCUMENTS, `report.json`, and `changed.parquet`: a few documents that the unicode form changed, before and after,
+for the proof that a tokenizer carries that form. The asset's object lists all parts in `parts.parquet` and holds the
+merged `report.json`.
 """
 
 from __future__ import annotations
@@ -15,15 +16,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tokpack_core.config import SPLITS, CorpusConfig, NormalizeConfig, ReadConfig
+from tokpack_core.corpus.content import (
+    CONTENT,
+    has_content,
+    identities,
+    text_block_documents,
+    text_blocks,
+    with_text_blocks,
+)
 from tokpack_core.corpus.document_hash import text_ids
 from tokpack_core.corpus.documents import read_documents
 from tokpack_core.corpus.files import SourceFile
-from tokpack_core.corpus.normalization import NormalizationReport, normalize
+from tokpack_core.corpus.normalization import NormalizationChanges, NormalizationReport, normalize
 from tokpack_core.corpus.problems import Problems
 from tokpack_core.corpus.splits import assign_splits
 from tokpack_core.errors import InputError
@@ -58,6 +68,7 @@ PART_SCHEMA = pa.schema(
     | {"row": pa.int64()}
     | {name: pa.string() for name in ("split", "metadata")}
 )
+CONTENT_PART_SCHEMA = PART_SCHEMA.append(pa.field("content", CONTENT))
 CHANGED_SCHEMA = pa.schema({"cleaned": pa.string(), "normalized": pa.string()})
 PARTS_SCHEMA = pa.schema(
     {"object": pa.string(), "file": pa.string(), "sha256": pa.string(), "documents": pa.int64(), "bytes": pa.int64()}
@@ -88,7 +99,10 @@ def asset_key(corpus: str) -> str:
 
 def parameters(config: CorpusConfig) -> dict[str, Any]:
     """All of a corpus's configuration that shapes its normalized bytes."""
-    return config.model_dump(mode="json", exclude={"paths"})
+    shaping = config.model_dump(mode="json", exclude={"paths"})
+    if config.content_field is None:
+        del shaping["content_field"]
+    return shaping
 
 
 def build(work: Workplace, corpus: str) -> Built:
@@ -123,14 +137,15 @@ def write_unit(config: CorpusConfig, inputs: list[tuple[Path, InventoryFile]], f
     problems = Problems()
     report = NormalizationReport()
     changed: list[pa.RecordBatch] = []
-    writer = PartWriter(folder)
+    writer = PartWriter(folder, PART_SCHEMA if config.content_field is None else CONTENT_PART_SCHEMA)
     options = ReadConfig(**config.model_dump(include=set(ReadConfig.model_fields)))
     for path, file in inputs:
         for batch in read_source(path, file, options, problems):
             normalized = normalized_batch(batch, file.name, config, report)
             writer.write(normalized)
             if sum(map(len, changed)) < CHANGED_DOCUMENTS:
-                changed.append(changed_by_unicode_form(batch["text"], normalized["text"], config.normalize))
+                raw, new = text_blocks(batch), text_blocks(normalized)
+                changed.append(changed_by_unicode_form(raw, new, config.normalize))
     writer.close()
     sample = pa.Table.from_batches(changed, schema=CHANGED_SCHEMA).slice(0, CHANGED_DOCUMENTS)
     pq.write_table(sample, folder / "changed.parquet", compression="zstd")
@@ -152,16 +167,28 @@ def read_source(path: Path, file: InventoryFile, options: ReadConfig, problems: 
 def normalized_batch(
     batch: pa.RecordBatch, source: str, config: CorpusConfig, report: NormalizationReport
 ) -> pa.RecordBatch:
-    texts, changes = normalize(batch["text"], config.normalize)
+    texts, changes = normalize(text_blocks(batch), config.normalize)
+    content = []
+    if has_content(batch):
+        changes = by_document(changes, batch["content"])
+        texts, cut = with_text_blocks(batch["content"], texts)
+        content.append(cut)
     langs = pc.fill_null(batch["lang"], config.lang) if config.lang else batch["lang"]
     report.add(langs, changes)
     ids = batch["id"]
     if config.id_field is None:
-        ids = text_ids(texts)
+        ids = text_ids(identities(texts, content[0]) if content else texts)
     splits = assign_splits(ids, config.splits, config.split_seed)
     sources = pa.repeat(pa.scalar(source), len(batch))
-    columns = [ids, texts, langs, sources, batch["row"], splits, batch["metadata"]]
-    return pa.record_batch(columns, schema=PART_SCHEMA)
+    columns = [ids, texts, langs, sources, batch["row"], splits, batch["metadata"], *content]
+    return pa.record_batch(columns, schema=CONTENT_PART_SCHEMA if content else PART_SCHEMA)
+
+
+def by_document(changes: NormalizationChanges, content: pa.Array) -> NormalizationChanges:
+    """What was changed in text blocks, summed by document."""
+    characters = np.zeros((len(content), changes.characters.shape[1]), np.int64)
+    np.add.at(characters, text_block_documents(content), changes.characters)
+    return NormalizationChanges(characters, changes.replaced)
 
 
 def changed_by_unicode_form(raw: pa.Array, normalized: pa.Array, config: NormalizeConfig) -> pa.RecordBatch:
@@ -177,8 +204,9 @@ def changed_by_unicode_form(raw: pa.Array, normalized: pa.Array, config: Normali
 class PartWriter:
     """Writes batches into parts of about PART_BYTES of text or PART_DOCUMENTS, row groups of about ROW_GROUP_BYTES."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, schema: pa.Schema) -> None:
         self.folder = folder
+        self.schema = schema
         self.parts: list[dict[str, Any]] = []
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
@@ -200,7 +228,7 @@ class PartWriter:
             self._end_part()
 
     def _flush(self) -> None:
-        table = pa.Table.from_batches(self._waiting, schema=PART_SCHEMA)
+        table = pa.Table.from_batches(self._waiting, schema=self.schema)
         self._waiting, self._waiting_bytes = [], 0
         if table.num_rows:
             self._open().write_table(table, row_group_size=table.num_rows)
@@ -209,7 +237,7 @@ class PartWriter:
     def _open(self) -> pq.ParquetWriter:
         if self._parquet is None:
             path = self.folder / f"part-{len(self.parts):05d}.parquet"
-            self._parquet = pq.ParquetWriter(path, PART_SCHEMA, compression="zstd", use_dictionary=["source", "lang"])
+            self._parquet = pq.ParquetWriter(path, self.schema, compression="zstd", use_dictionary=["source", "lang"])
         return self._parquet
 
     def _end_part(self) -> None:
@@ -269,8 +297,13 @@ def read_parts(store: Store, folder: Path) -> list[Part]:
 
 
 def read_part(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    """Row groups of a part as batches of the given columns; memory is bounded by one row group."""
+    """Row groups of a part as batches of the given columns; memory is bounded by one row group.
+
+    With `text` comes `content`, where documents hold images.
+    """
     with pq.ParquetFile(path) as parquet:
+        if "text" in columns and "content" in parquet.schema_arrow.names:
+            columns = [*columns, "content"]
         for group in range(parquet.num_row_groups):
             table = parquet.read_row_group(group, columns=columns).combine_chunks()
             yield from table.to_batches()

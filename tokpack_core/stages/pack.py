@@ -1,8 +1,9 @@
 """packed_sequences/<dataset>: which tokens stand in which pack, by corpus and split; no token is copied.
 
 A unit is a block: a run of shards of one corpus, about BLOCK_DOCUMENTS, and one split. It publishes `plan.parquet`
-with a row a segment (pack, part, document, start, length, chunk, chunks, mode), packs numbered in their final order,
-which is a keyed permutation within the block; how well it mixes is measured and stands in the counts. The asset's
+with a row a segment (pack, part, document, start, length, chunk, chunks, mode), packs numbered in their final order.
+A piece of a document with images has a row for each run of text and each image, all with the piece's chunk. The order
+of packs is a keyed permutation within the block; how well it mixes is measured and stands in the counts. The asset's
 object lists its blocks in `blocks.parquet`, each corpus and split ordered by the hash of the block's key, and with each
 block the shards that `part` counts through.
 """
@@ -21,10 +22,11 @@ import pyarrow.parquet as pq
 
 from tokpack_core.config import SPLITS, PackingConfig
 from tokpack_core.errors import GateError
+from tokpack_core.packing.image_spans import ImageSpans, ModeRuns, mode_runs
 from tokpack_core.packing.mixing import Mixing, measure_mixing
 from tokpack_core.packing.permutation import permuted
 from tokpack_core.packing.plan import PackingPlan
-from tokpack_core.packing.policies import pack_documents
+from tokpack_core.packing.policies import image_figures, pack_documents
 from tokpack_core.packing.truncation import PackingFigures, packing_figures
 from tokpack_core.stages import tokenizer as tokenizer_stage
 from tokpack_core.stages.asset import Built, Workplace, current, finish
@@ -44,7 +46,6 @@ BLOCK_DOCUMENTS = 10**5
 BLOCK_SHARDS = 256
 BLOCK_LIMIT = 10**6
 LENGTH_BYTES = 8
-TEXT_MODE = 0
 CHECKS = {"packing_utilization": True, "nothing_lost": True}
 
 PLAN_SCHEMA = pa.schema(
@@ -113,47 +114,69 @@ def make_unit(packing: PackingConfig, seed: int, shards: list[Shard], split: str
 
 
 def write_plan(paths: list[Path], split: str, packing: PackingConfig, key: str, folder: Path) -> dict[str, Any]:
-    parts, documents, lengths = read_lengths(paths, split)
-    packed = pack_documents(lengths, packing, f"noise of {key}".encode())
+    documents = read_documents(paths, split)
+    packed = pack_documents(documents.tokens, packing, f"noise of {key}".encode(), documents.images)
     plan = packed.plan
     order = permuted(plan.packs, f"packs of {key}".encode())
-    write_segments(plan, order, parts, documents, folder / "plan.parquet")
-    figures = packing_figures(plan, lengths, packing.sequence_length, packing.align, packed.dropped)
+    write_segments(plan.in_order(order), documents, folder / "plan.parquet")
+    of_images = image_figures(packed, documents.images, packing)
+    figures = packing_figures(plan, documents.tokens, packing.sequence_length, packing.align, packed.dropped, of_images)
     return {"split": split, "figures": figures.as_dict(), "mixing": measure_mixing(plan, order).as_dict()}
 
 
-def read_lengths(
-    paths: list[Path], split: str
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Part number, row in that part, and tokens of each document of the split, in order."""
+@dataclass(frozen=True)
+class Documents:
+    """The documents of one split, in order; arrays are [documents]."""
+
+    part: npt.NDArray[np.int32]
+    row: npt.NDArray[np.int64]
+    """In its part."""
+    tokens: npt.NDArray[np.int64]
+    images: ImageSpans | None
+    """None for text."""
+
+
+def read_documents(paths: list[Path], split: str) -> Documents:
     parts, rows, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    spans: list[pa.Array] = []
     for number, path in enumerate(paths):
-        table = pq.read_table(path, columns=["split", "tokens"], memory_map=False)
+        columns = [name for name in ("split", "tokens", "images") if name in pq.read_schema(path).names]
+        table = pq.read_table(path, columns=columns, memory_map=False)
         chosen = np.flatnonzero(pa.compute.equal(table["split"], split).to_numpy())
         parts.append(np.full(chosen.size, number, np.int32))
         rows.append(chosen.astype(np.int64))
         lengths.append(table["tokens"].to_numpy()[chosen])
-    return np.concatenate(parts), np.concatenate(rows), np.concatenate(lengths)
+        if "images" in columns:
+            spans += table["images"].take(pa.array(chosen)).chunks
+    images = image_spans(spans) if spans or "images" in columns else None
+    return Documents(np.concatenate(parts), np.concatenate(rows), np.concatenate(lengths), images)
 
 
-def write_segments(
-    plan: PackingPlan,
-    order: npt.NDArray[np.int64],
-    parts: npt.NDArray[np.int32],
-    documents: npt.NDArray[np.int64],
-    path: Path,
-) -> None:
-    """The plan's segments with packs in the given order, as one parquet file."""
-    plan = plan.in_order(order)
+def image_spans(lists: list[pa.Array]) -> ImageSpans:
+    """The column `images` of documents.parquet, in pieces of any size, as flat arrays."""
+    counts = [np.zeros(1, np.int64)] + [pa.compute.list_value_length(part).to_numpy() for part in lists]
+    flat = [part.flatten() for part in lists]
+    start, length = (
+        np.concatenate([np.zeros(0, np.int64)] + [part.field(name).to_numpy() for part in flat])
+        for name in ("start", "length")
+    )
+    return ImageSpans(np.cumsum(np.concatenate(counts), dtype=np.int64), start, length)
+
+
+def write_segments(plan: PackingPlan, documents: Documents, path: Path) -> None:
+    """The plan's segments, packs as they stand, as one parquet file: a row a run of one mode."""
+    runs = ModeRuns.of_text(plan.length) if documents.images is None else mode_runs(plan, documents.images)
+    segment, start = runs.segments(), plan.start
+    document = plan.document[segment]
     columns = [
-        plan.pack_numbers(),
-        parts[plan.document],
-        documents[plan.document],
-        plan.start,
-        plan.length,
-        plan.chunk,
-        plan.chunks,
-        np.full(plan.segments, TEXT_MODE, np.int8),
+        plan.pack_numbers()[segment],
+        documents.part[document],
+        documents.row[document],
+        start[segment] + runs.within(),
+        runs.length,
+        plan.chunk[segment],
+        plan.chunks[segment],
+        runs.mode,
     ]
     pq.write_table(pa.table(columns, schema=PLAN_SCHEMA), path, compression="zstd")
 

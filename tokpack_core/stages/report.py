@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tokpack_core.corpus.content import per_text_block, text_blocks
 from tokpack_core.errors import GateError, StoreError
 from tokpack_core.stages import tokenizer as tokenizer_stage
 from tokpack_core.stages.asset import Built, Workplace, current, finish, read_json, write_json
@@ -113,7 +114,7 @@ def count_sample(tokenizer_folder: Path, part: Path, fraction: float, seed: int,
     tokenizer = tokenizer_stage.load(tokenizer_folder)
     counter = text_counter(tokenizer)
     for batch in sampled_batches(part, fraction, seed, ["text", "lang"]):
-        counter.add(batch["text"], batch["lang"])
+        counter.add(text_blocks(batch), per_text_block(batch, "lang"))
     counts = counter.total()
     counts.write(folder)
     return {"tokens": int(counts.tokens.sum())}
@@ -126,7 +127,7 @@ def count_test(tokenizer_folder: Path, part: Path, folder: Path) -> dict[str, An
     failures: list[str] = []
     for batch in read_part(part, ["id", "text", "lang", "split"]):
         chosen = batch.filter(pc.equal(batch["split"], "test"))
-        counter.add(chosen["text"], chosen["lang"])
+        counter.add(text_blocks(chosen), per_text_block(chosen, "lang"))
         tried_now = chosen.slice(0, ROUND_TRIP_DOCUMENTS - tried)
         failures += failed_documents(tokenizer, tried_now)
         tried += len(tried_now)

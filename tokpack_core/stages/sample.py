@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tokpack_core.corpus.content import has_content, text_blocks
 from tokpack_core.corpus.splits import sample_mask
 from tokpack_core.stages import normalize as normalize_stage
 from tokpack_core.stages.asset import Workplace, current
@@ -68,12 +69,14 @@ def sampled_batches(path: Path, fraction: float, seed: int, columns: list[str]) 
         chosen = pc.equal(batch["split"], "train")
         if fraction < 1.0:
             chosen = pc.and_(chosen, pa.array(sample_mask(batch["id"], seed, fraction)))
-        yield batch.filter(chosen).select(columns)
+        drawn = batch.filter(chosen)
+        yield drawn.select([*columns, "content"] if has_content(batch) else columns)
 
 
 def sample_texts(store: Store, sample: list[SamplePart], seed: int) -> Iterator[pa.Array]:
     """The text of the sample, part by part."""
     for part in sample:
         for batch in sampled_batches(part.path(store), part.fraction, seed, ["text"]):
-            if len(batch):
-                yield batch["text"]
+            texts = text_blocks(batch)
+            if len(texts):
+                yield texts

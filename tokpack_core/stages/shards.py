@@ -4,6 +4,10 @@ A unit is one part. It publishes `part.bin`, `part.idx` and `documents.parquet` 
 chars, tokens; one row a document, in step with the index, empty ones included). Each non-empty document ends in
 exactly one EOD, and starts with BOS if the tokenizer's configuration says so. The asset's object lists its units in
 `shards.parquet`. A tokenizer whose report fails a check gets no shards.
+
+Where documents hold images, each image is a run of the placeholder token, as long as the vision scheme says, and
+documents.parquet has a column `images`: a list of (start, length, mode, image), starts counted from the document's
+first token, BOS included. The counts say what images cost under every scheme.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tokpack_core.config import Project
 from tokpack_core.errors import ConfigError
 from tokpack_core.megatron.indexed_dataset import dtype_for
 from tokpack_core.megatron.shards import ShardWriter
@@ -34,6 +39,10 @@ from tokpack_core.store.objects import ObjectRef
 from tokpack_core.store.store import Store
 from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.framing import framed
+from tokpack_core.tokenizers.interleaved import SPANS, ImageCounts, encode_interleaved, encode_text
+from tokpack_core.tokenizers.protocol import Tokenizer
+from tokpack_core.vision.schemes import warnings
+from tokpack_core.vision_config import VisionConfig
 
 STAGE = "tokenized_shards"
 UNIT_STAGE = "tokenized_part"
@@ -43,6 +52,9 @@ DOCUMENTS_SCHEMA = pa.schema(
     {"id": pa.string(), "lang": pa.string(), "source": pa.string(), "row": pa.int64(), "split": pa.string()}
     | {"bytes": pa.int64(), "chars": pa.int64(), "tokens": pa.int64()}
 )
+DESCRIBED = DOCUMENTS_SCHEMA.names[:5]
+IMAGES_SCHEMA = DOCUMENTS_SCHEMA.append(pa.field("images", SPANS))
+"""Where documents hold images."""
 SHARDS_SCHEMA = pa.schema(
     {"object": pa.string(), "part": pa.string(), "documents_sha256": pa.string()}
     | {"documents": pa.int64(), "empty_documents": pa.int64(), "tokens": pa.int64(), "bytes": pa.int64()}
@@ -81,52 +93,86 @@ def build(work: Workplace, tokenizer: str, corpus: str) -> Built:
             f"tokenizers.{tokenizer}.bos: BOS and EOD are one token ({special_tokens['eod']}), and a document has one "
             "EOD, at its end; remove `bos: true` or name another token in special_tokens.bos"
         )
-    units = [make_unit(ref, folder, bos, part) for part in corpus_parts(work, corpus)]
+    vision = vision_of(work.project, tokenizer, corpus)
+    if vision is not None and "image" not in special_tokens:
+        raise ConfigError(
+            f"tokenizers.{tokenizer}: its files name no placeholder of images; say which token it is in "
+            "special_tokens: {image: ...}"
+        )
+    units = [make_unit(ref, folder, bos, vision, part) for part in corpus_parts(work, corpus)]
     results = run_units(work.store, work.engine, units, work.on_progress)
     inputs = {"tokenizer": str(ref), "units": [str(r) for r in results.refs]}
-    unit = Unit(Action(STAGE, VERSION, inputs=inputs), partial(write_shards, work.store, ref, results.refs))
+    parameters = {"vision": vision.parameters()} if vision else {}
+    action = Action(STAGE, VERSION, parameters, inputs)
+    unit = Unit(action, partial(write_shards, work.store, ref, results.refs, vision))
     return finish(work, asset_key(tokenizer, corpus), unit, results)
 
 
-def make_unit(tokenizer: ObjectRef, tokenizer_folder: Path, bos: bool, part: Part) -> Unit:
+def vision_of(project: Project, tokenizer: str, corpus: str) -> VisionConfig | None:
+    """What images of a corpus become, None for a corpus of text."""
+    return project.tokenizers[tokenizer].vision if project.corpora[corpus].content_field is not None else None
+
+
+def parameters(project: Project, tokenizer: str, corpus: str) -> Any:
+    """All of the configuration that shapes the shards of a corpus."""
+    vision = vision_of(project, tokenizer, corpus)
+    bos = project.tokenizers[tokenizer].bos
+    return [bos, vision.parameters()] if vision else bos
+
+
+def make_unit(tokenizer: ObjectRef, tokenizer_folder: Path, bos: bool, vision: VisionConfig | None, part: Part) -> Unit:
     action = Action(
         UNIT_STAGE,
         VERSION,
-        {"bos": bos},
+        {"bos": bos} | ({"vision": vision.parameters()} if vision else {}),
         {"tokenizer": str(tokenizer), "part": part.sha256},
         library_versions(*tokenizer_stage.LIBRARIES, "pyarrow"),
     )
-    return Unit(action, partial(write_shard, tokenizer_folder, bos, part.path, part.sha256), part.bytes)
+    return Unit(action, partial(write_shard, tokenizer_folder, bos, vision, part.path, part.sha256), part.bytes)
 
 
-def write_shard(tokenizer_folder: Path, bos: bool, part: Path, part_sha256: str, folder: Path) -> dict[str, Any]:
+def write_shard(
+    tokenizer_folder: Path, bos: bool, vision: VisionConfig | None, part: Path, part_sha256: str, folder: Path
+) -> dict[str, Any]:
     tokenizer = tokenizer_stage.load(tokenizer_folder)
-    eod = tokenizer.special_tokens["eod"]
     start = tokenizer.special_tokens["bos"] if bos else None
     counts: Counter[str] = Counter()
-    columns = [name for name in DOCUMENTS_SCHEMA.names if name not in ("bytes", "chars", "tokens")]
+    images = ImageCounts()
+    schema = IMAGES_SCHEMA if vision else DOCUMENTS_SCHEMA
     with (
         ShardWriter(folder / "part", dtype_for(tokenizer.vocab_size), tokenizer.vocab_size) as shard,
-        pq.ParquetWriter(folder / "documents.parquet", DOCUMENTS_SCHEMA, compression="zstd") as documents,
+        pq.ParquetWriter(folder / "documents.parquet", schema, compression="zstd") as documents,
     ):
-        for batch in read_part(part, [*columns, "text"]):
-            texts = batch["text"]
-            encoded = framed(tokenizer.encode(texts), non_empty(texts), start, eod)
+        for batch in read_part(part, [*DESCRIBED, "text"]):
+            encoded, spans, found = encode_documents(tokenizer, batch, vision, start)
             shard.append(encoded)
-            rows = document_rows(batch.select(columns), texts, encoded)
+            rows = document_rows(batch, encoded, spans)
             documents.write_batch(rows)
             counts.update(count_rows(rows))
-    return {"part": part_sha256} | {name: counts[name] for name in SUMMED}
+            images += found
+    described = {"part": part_sha256} | {name: counts[name] for name in SUMMED}
+    return described | ({"vision": images.as_dict()} if vision else {})
 
 
-def non_empty(texts: pa.Array) -> np.ndarray:
-    return pc.greater(pc.binary_length(texts), 0).to_numpy(zero_copy_only=False)
+def encode_documents(
+    tokenizer: Tokenizer, batch: pa.RecordBatch, vision: VisionConfig | None, bos: int | None
+) -> tuple[Encoded, pa.Array | None, ImageCounts]:
+    """Documents of a part as they stand in shards: tokens, the column `images` if there are any, and their counts."""
+    eod = tokenizer.special_tokens["eod"]
+    if vision is None:
+        not_empty = pc.greater(pc.binary_length(batch["text"]), 0).to_numpy(zero_copy_only=False)
+        return framed(encode_text(tokenizer, batch), not_empty, bos, eod), None, ImageCounts()
+    encoded, images, counts = encode_interleaved(tokenizer, batch, vision, tokenizer.special_tokens["image"])
+    return framed(encoded, encoded.lengths > 0, bos, eod), images.as_column(0 if bos is None else 1), counts
 
 
-def document_rows(described: pa.RecordBatch, texts: pa.Array, encoded: Encoded) -> pa.RecordBatch:
+def document_rows(batch: pa.RecordBatch, encoded: Encoded, images: pa.Array | None) -> pa.RecordBatch:
+    texts = batch["text"]
     sizes = [pc.binary_length(texts).cast(pa.int64()), pc.utf8_length(texts).cast(pa.int64())]
-    tokens = pa.array(np.diff(encoded.offsets))
-    return pa.record_batch([*described.columns, *sizes, tokens], schema=DOCUMENTS_SCHEMA)
+    columns = [batch[name] for name in DESCRIBED] + sizes + [pa.array(np.diff(encoded.offsets))]
+    if images is None:
+        return pa.record_batch(columns, schema=DOCUMENTS_SCHEMA)
+    return pa.record_batch([*columns, images], schema=IMAGES_SCHEMA)
 
 
 def count_rows(rows: pa.RecordBatch) -> dict[str, int]:
@@ -138,14 +184,21 @@ def count_rows(rows: pa.RecordBatch) -> dict[str, int]:
     }
 
 
-def write_shards(store: Store, tokenizer: ObjectRef, refs: list[ObjectRef], folder: Path) -> dict[str, Any]:
+def write_shards(
+    store: Store, tokenizer: ObjectRef, refs: list[ObjectRef], vision: VisionConfig | None, folder: Path
+) -> dict[str, Any]:
     rows = []
+    images = ImageCounts()
     for ref in refs:
         manifest = objects.read_manifest(store, ref)
         sha256 = manifest.file("documents.parquet").sha256
         rows.append({"object": str(ref), "documents_sha256": sha256, **manifest.counts})
+        images += ImageCounts.from_dict(manifest.counts.get("vision", {}))
     pq.write_table(pa.Table.from_pylist(rows, schema=SHARDS_SCHEMA), folder / "shards.parquet", compression="zstd")
-    return {"tokenizer": str(tokenizer), "shards": len(rows)} | {n: sum(row[n] for row in rows) for n in SUMMED}
+    counts = {"tokenizer": str(tokenizer), "shards": len(rows)} | {n: sum(row[n] for row in rows) for n in SUMMED}
+    if vision is None:
+        return counts
+    return counts | {"vision": {"scheme": vision.scheme, **images.as_dict(), "warnings": warnings(vision)}}
 
 
 def read_shards(work: Workplace, tokenizer: str, corpus: str) -> list[Shard]:

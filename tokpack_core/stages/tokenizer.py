@@ -26,7 +26,7 @@ from tokpack_core.tokenizers.protocol import Tokenizer
 STAGE = "tokenizer_model"
 VERSION = 3
 LIBRARIES = ("tokenizers", "sentencepiece", "tiktoken")
-REPORTED_BY_CONFIG = {"train_on", "sample_bytes", "seed", "bos", "retrain", "checks"}
+REPORTED_BY_CONFIG = {"train_on", "sample_bytes", "seed", "bos", "vision", "retrain", "checks"}
 """Settings that shape the sample, the shards or the gates, but not how a tokenizer is trained."""
 
 

@@ -1,9 +1,9 @@
 """`tokenizer_config.json`: what a tokenizer's own file does not say.
 
 It is the file of that name in the Hugging Face convention (`eos_token` for eod, `pad_token`, `bos_token`,
-`unk_token`), so `transformers.AutoTokenizer` reads it, with one entry of ours, `tokpack`: family, unicode form,
-special tokens by role with their ids, the settings that shaped the tokenizer, and the figures of its training. It
-holds no path, no time and no version, so equal tokenizers have equal files.
+`unk_token`, `image_token`), so `transformers.AutoTokenizer` reads it, with one entry of ours, `tokpack`: family,
+unicode form, special tokens by role with their ids, the settings that shaped the tokenizer, and the figures of its
+training. It holds no path, no time and no version, so equal tokenizers have equal files.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ from tokpack_core.config import UnicodeForm
 from tokpack_core.errors import InputError
 
 FILE_NAME = "tokenizer_config.json"
-ROLE_KEYS = {"eod": "eos_token", "pad": "pad_token", "bos": "bos_token", "unk": "unk_token"}
+ROLE_KEYS = {
+    "eod": "eos_token",
+    "pad": "pad_token",
+    "bos": "bos_token",
+    "unk": "unk_token",
+    "image": "image_token",
+}
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ class Tokenizer(Protocol):
     vocab_size: int
     """Largest possible id + 1, added tokens included."""
     special_tokens: dict[str, int]
-    """Role (eod, pad, bos, unk) → id; a role that the tokenizer lacks has no entry."""
+    """Role (eod, pad, bos, unk, image) → id; a role that the tokenizer lacks has no entry."""
     unicode: UnicodeForm
     """The unicode form that the tokenizer's own file applies to raw text."""
     training: Mapping[str, int]

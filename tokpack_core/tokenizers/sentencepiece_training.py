@@ -197,9 +197,11 @@ def run_trainer(
 def control_symbols(special_tokens: dict[str, str]) -> dict[str, Any]:
     """The roles as SentencePiece's own control symbols, which text never matches; eod is its eos."""
     names = {"eod": "eos", "pad": "pad", "bos": "bos", "unk": "unk"}
-    ids = {role: place for place, role in enumerate(special_tokens)}
+    ids = {role: place for place, role in enumerate(role for role in special_tokens if role in names)}
     settings: dict[str, Any] = {f"{name}_id": ids.get(role, -1) for role, name in names.items()}
-    return settings | {f"{names[role]}_piece": text for role, text in special_tokens.items()}
+    settings |= {f"{names[role]}_piece": special_tokens[role] for role in ids}
+    others = [text for role, text in special_tokens.items() if role not in names]
+    return settings | ({"control_symbols": others} if others else {})
 
 
 def refusal(vocab_size: int | None, message: str) -> InputError:

@@ -1,0 +1,147 @@
+"""Encoding documents of text and image blocks: each text block alone, each image as so many placeholder tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tokpack_core.corpus.content import IMAGE, block_offsets, column, has_content, is_image, text_blocks
+from tokpack_core.errors import InputError
+from tokpack_core.tokenizers.encoded import Encoded
+from tokpack_core.tokenizers.protocol import Tokenizer
+from tokpack_core.vision.schemes import QWEN_MAX_RATIO, compared, image_tokens
+from tokpack_core.vision_config import VisionConfig
+
+Int64 = npt.NDArray[np.int64]
+SPAN = pa.struct({"start": pa.int64(), "length": pa.int64(), "mode": pa.int8(), "image": pa.string()})
+SPANS = pa.list_(SPAN)
+"""Images of a document, in order: first token within it, tokens, mode (1), and the name of the image if it has one."""
+
+
+@dataclass(frozen=True)
+class Images:
+    """The images of a batch of documents."""
+
+    offsets: Int64
+    """[documents + 1]: the images of document d are [offsets[d], offsets[d + 1])."""
+    start: Int64
+    """[images]: first token within the document."""
+    length: Int64
+    """[images]: tokens, at least 1."""
+    name: pa.Array
+    """[images], string or null."""
+
+    def as_column(self, shift: int) -> pa.Array:
+        """One list of SPAN a document, starts moved by the tokens put in front of each."""
+        modes = pa.array(np.full(self.start.size, IMAGE, np.int8))
+        fields = [pa.array(self.start + shift), pa.array(self.length), modes, self.name]
+        spans = pa.StructArray.from_arrays(fields, fields=list(SPAN))
+        return pa.ListArray.from_arrays(pa.array(self.offsets, pa.int32()), spans).cast(SPANS)
+
+
+@dataclass(frozen=True)
+class ImageCounts:
+    """What became of images: how many there are and what they cost, under every scheme."""
+
+    images: int = 0
+    tokens: int = 0
+    refused: int = 0
+    """Images that the scheme refuses and that are left out."""
+    compared: tuple[tuple[str, int], ...] = ()
+    """Tokens of the same images under each scheme, refused ones not counted."""
+
+    def __add__(self, other: ImageCounts) -> ImageCounts:
+        by_scheme = dict(self.compared)
+        for scheme, tokens in other.compared:
+            by_scheme[scheme] = by_scheme.get(scheme, 0) + tokens
+        return ImageCounts(
+            self.images + other.images,
+            self.tokens + other.tokens,
+            self.refused + other.refused,
+            tuple(sorted(by_scheme.items())),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "images": self.images,
+            "image_tokens": self.tokens,
+            "images_refused": self.refused,
+            "image_tokens_by_scheme": dict(self.compared),
+        }
+
+    @classmethod
+    def from_dict(cls, counts: dict[str, Any]) -> ImageCounts:
+        """The inverse of `as_dict`; what is missing is nothing."""
+        by_scheme = counts.get("image_tokens_by_scheme", {})
+        images, tokens, refused = (counts.get(name, 0) for name in ("images", "image_tokens", "images_refused"))
+        return cls(images, tokens, refused, tuple(sorted(by_scheme.items())))
+
+
+def encode_text(tokenizer: Tokenizer, batch: pa.RecordBatch) -> Encoded:
+    """The text of each document, its text blocks encoded one by one; images give nothing."""
+    encoded = tokenizer.encode(text_blocks(batch))
+    if not has_content(batch):
+        return encoded
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(~is_image(batch["content"]))])
+    return Encoded(encoded.ids, encoded.offsets[before[block_offsets(batch["content"])]])
+
+
+def encode_interleaved(
+    tokenizer: Tokenizer, batch: pa.RecordBatch, vision: VisionConfig, placeholder: int
+) -> tuple[Encoded, Images, ImageCounts]:
+    """Text and images of each document, `placeholder` at every position of an image.
+
+    Raises InputError for an image that the scheme refuses, unless `vision.refused_images` leaves them out.
+    """
+    content = batch["content"]
+    image = is_image(content)
+    width, height = (column(content, name)[image].astype(np.int64) for name in ("width", "height"))
+    tokens = image_tokens(width, height, vision)
+    refused = tokens == 0
+    offsets = block_offsets(content)
+    if refused.any() and vision.refused_images == "error":
+        raise refusal(batch, offsets, image, int(np.argmax(refused)), vision, width, height)
+    encoded = tokenizer.encode(text_blocks(batch))
+    lengths = np.empty(image.size, np.int64)
+    lengths[image], lengths[~image] = tokens, encoded.lengths
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    ids = np.full(int(ends[-1]), placeholder, np.int32)
+    ids[np.repeat(~image, lengths)] = encoded.ids
+    documents = ends[offsets]
+    kept = image & (lengths > 0)
+    of_document = np.repeat(np.arange(len(batch)), np.diff(offsets))[kept]
+    spans = Images(
+        np.searchsorted(of_document, np.arange(len(batch) + 1)).astype(np.int64),
+        ends[:-1][kept] - documents[of_document],
+        lengths[kept],
+        content.flatten().field("image").filter(pa.array(kept)),
+    )
+    by_scheme = compared(width[~refused], height[~refused], vision)
+    counts = ImageCounts(
+        spans.start.size, int(spans.length.sum()), int(refused.sum()), tuple(sorted(by_scheme.items()))
+    )
+    return Encoded(ids, documents), spans, counts
+
+
+def refusal(
+    batch: pa.RecordBatch,
+    offsets: Int64,
+    image: npt.NDArray[np.bool_],
+    number: int,
+    vision: VisionConfig,
+    width: Int64,
+    height: Int64,
+) -> InputError:
+    block = int(np.flatnonzero(image)[number])
+    row = int(np.searchsorted(offsets, block, side="right")) - 1
+    place = f"row {batch['row'][row].as_py()}" if "row" in batch.schema.names else f"document {row} of a batch"
+    source = f"{batch['source'][row].as_py()}, " if "source" in batch.schema.names else ""
+    return InputError(
+        f"{source}{place}: scheme {vision.scheme} refuses an image of {width[number]} x {height[number]} pixels, one "
+        f"side more than {QWEN_MAX_RATIO} times the other: mend it, or leave such images out with "
+        "`vision: {refused_images: drop}`"
+    )
