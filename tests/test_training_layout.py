@@ -14,14 +14,16 @@ from hypothesis import strategies as st
 
 from tests.training_sets import SEQUENCE_LENGTH, TextSet, write_text_set
 from tokpack_core.config import Strategy
+from tokpack_core.megatron.export import PackedWriter, TokenSource
 from tokpack_core.packing.plan import PackingPlan
 from tokpack_core.training.collators import flatten, flatten_visible, megatron_batch
 from tokpack_core.training.context_parallel import pad_documents, rank_places
 from tokpack_core.training.layout import cu_seqlens, document_ids, loss_mask, max_seqlen, position_ids
 from tokpack_core.training.packed_dataset import PackedDataset
 from tokpack_core.training.segments import FILL, IMAGE, TEXT, ImageAttention, PackSegments, joined
-from tokpack_core.training.segments_file import ROW, segment_rows, segments_path
-from tokpack_core.training.visibility import block_mask, dense_mask, visibility
+from tokpack_core.training.segments_file import ROW, read_segment_rows, segments_path
+from tokpack_core.training.visibility import block_mask, dense_mask
+from tokpack_core.training.visible_keys import visibility
 
 CASES: list[tuple[Strategy, int, bool]] = [
     ("best_fit", 32_000, False),
@@ -218,19 +220,37 @@ def test_segments_file_is_an_ordinary_npy(tmp_path: Path) -> None:
     assert len(data) == 192 + 5 * rows.size
 
 
-def test_neighbouring_pieces_of_a_document_are_one_only_when_they_follow_on() -> None:
+@pytest.mark.parametrize("align", [1, 4])
+def test_neighbouring_pieces_of_a_document_are_one_only_when_they_follow_on(tmp_path: Path, align: int) -> None:
     plan = PackingPlan(
         pack_offsets=np.array([0, 4, 5, 7]),
         document=np.array([9, 9, 9, 4, 9, 4, 2]),
-        start=np.array([0, 3, 8, 0, 11, 5, 0]),
-        length=np.array([3, 5, 3, 5, 16, 6, 9], np.int32),
+        start=np.array([0, 4, 9, 0, 11, 5, 0]),
+        length=np.array([4, 4, 3, 4, 16, 6, 8], np.int32),
         chunk=np.zeros(7, np.int32),
         chunks=np.ones(7, np.int32),
     )
-    rows = segment_rows(plan, np.array([2, 0, 1]), 16, ImageAttention.ISOLATE_IMAGES)
-    assert rows["document"].tolist() == [0, 1, FILL, 0, 0, 0, 1, 0]
-    assert rows["image_attention"].tolist() == [1, 1, 1, 1, 1, 1, 1, 1]
-    plan.start[1] = 4
-    rows = segment_rows(plan, np.array([0]), 16, ImageAttention.CAUSAL)
-    assert rows["document"].tolist() == [0, 1, 2, 3]
-    assert segment_rows(plan, np.zeros(0, np.int64), 16, ImageAttention.CAUSAL).size == 0
+    source = TokenSource([np.ones(40, np.uint16)], np.zeros(10, np.int32), np.zeros(10, np.int64))
+    with PackedWriter(tmp_path / "a", tmp_path / "a_docs", source.parts[0].dtype, 16, 0, align) as writer:
+        writer.write_block(plan, np.array([2, 0]), source)
+        writer.write_block(plan, np.array([1]), source)
+    rows = read_segment_rows(tmp_path / "a_docs", 9)
+    assert rows is not None
+    expected = {1: [0, 1, FILL, 0, 0, 1, 2, FILL, 0], 4: [0, FILL, 1, 0, 0, 1, FILL, 2, 0]}[align]
+    assert rows["document"].tolist() == expected
+    assert rows["image_attention"].tolist() == [0] * len(expected)
+
+
+def test_a_gap_stands_between_pieces_that_would_follow_on(tmp_path: Path) -> None:
+    plan = PackingPlan(
+        np.array([0, 2]),
+        np.array([3, 3]),
+        np.array([0, 5]),
+        *(np.array(column, np.int32) for column in ([5, 8], [0, 1], [2, 2])),
+    )
+    source = TokenSource([np.ones(40, np.uint16)], np.zeros(10, np.int32), np.zeros(10, np.int64))
+    with PackedWriter(tmp_path / "a", tmp_path / "a_docs", source.parts[0].dtype, 16, 0, 8) as writer:
+        writer.write_block(plan, np.array([0]), source)
+    rows = read_segment_rows(tmp_path / "a_docs", 3)
+    assert rows is not None
+    assert rows["document"].tolist() == [0, FILL, 1]

@@ -19,7 +19,8 @@ from tokpack_core.megatron.indexed_dataset import idx_path, write_index
 from tokpack_core.training.collators import megatron_batch
 from tokpack_core.training.packed_dataset import PackedDataset
 from tokpack_core.training.segments import ImageAttention
-from tokpack_core.training.visibility import dense_mask, visibility
+from tokpack_core.training.visibility import dense_mask
+from tokpack_core.training.visible_keys import visibility
 
 CASES: list[tuple[Strategy, int, bool, bool]] = [
     ("best_fit", 32_000, True, False),

@@ -230,7 +230,7 @@ FAULTS: dict[str, tuple[str, Callable[[Path], Any], str]] = {
         moved_pack_edge,
         f"packed_docs.idx: pack 0 of .* is not {S} tokens",
     ),
-    "padding that is not EOD": ("packed", spoiled_tail, "padding that is not EOD 0: by the manifest"),
+    "padding that is not EOD": ("packed", spoiled_tail, "padding that is not EOD 0 at the end of pack"),
     "a second view of other bytes": (
         "packed",
         lambda f: patch(f / "packed_docs.bin", 2, b"\x07\x00"),

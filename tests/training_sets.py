@@ -14,7 +14,7 @@ from tokpack_core.packing.permutation import permuted
 from tokpack_core.packing.plan import PackingPlan
 from tokpack_core.packing.strategies import pack
 from tokpack_core.training.segments import FILL, IMAGE, TEXT, ImageAttention
-from tokpack_core.training.segments_file import ROW, SegmentsWriter, segment_rows
+from tokpack_core.training.segments_file import ROW, SegmentsWriter, segments_path
 
 SEQUENCE_LENGTH = 32
 EOD = 0
@@ -85,12 +85,11 @@ def write_text_set(prefix: Path, strategy: Strategy, vocab_size: int, with_segme
     docs = prefix.with_name(f"{prefix.name}_docs")
     prefix.parent.mkdir(parents=True, exist_ok=True)
     with PackedWriter(prefix, docs, dtype, SEQUENCE_LENGTH, EOD) as writer:
-        writer.write_block(plan, order, source)
-    if with_segments:
-        with SegmentsWriter(docs) as rows:
-            half = order.size // 2
-            for part in (order[:half], order[half:]):
-                rows.add(segment_rows(plan, part, SEQUENCE_LENGTH, ImageAttention.CAUSAL))
+        half = order.size // 2
+        for part in (order[:half], order[half:]):
+            writer.write_block(plan, part, source)
+    if not with_segments:
+        segments_path(docs).unlink()
     return TextSet(prefix, documents, plan, order.tolist())
 
 

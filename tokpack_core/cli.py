@@ -28,6 +28,9 @@ Files = Annotated[
     typer.Argument(metavar="FILE...", show_default=False),
 ]
 TextField = Annotated[str, typer.Option(help="Field that holds the text.")]
+ContentField = Annotated[
+    str | None, typer.Option(help="jsonl: field that holds a list of text and image blocks, in the place of the text.")
+]
 IdField = Annotated[str | None, typer.Option(help="Field that holds a document's id; then each must have one.")]
 LangField = Annotated[str | None, typer.Option(help="Field that holds a document's language.")]
 Lang = Annotated[str | None, typer.Option(help="Language of documents that name none.")]
@@ -81,7 +84,9 @@ def train(
     output: OutputFolder,
     special_token: Annotated[
         list[str] | None,
-        typer.Option(metavar="ROLE=STRING", help="Roles eod, pad, bos, unk, as eod=<|endoftext|>; several times."),
+        typer.Option(
+            metavar="ROLE=STRING", help="Roles eod, pad, bos, unk, image, as eod=<|endoftext|>; several times."
+        ),
     ] = None,
     unicode: Annotated[UnicodeForm, typer.Option(help="Unicode form that the tokenizer gives all text.")] = "nfc",
     pretokenizer: Annotated[
@@ -123,6 +128,7 @@ def train(
         typer.Option(help="wordpiece: how pairs are chosen.", show_default="frequency"),
     ] = None,
     text_field: TextField = "text",
+    content_field: ContentField = None,
     id_field: IdField = None,
     lang_field: LangField = None,
     lang: Lang = None,
@@ -150,7 +156,7 @@ def train(
             "wordpiece_criterion": wordpiece_criterion,
         }
         config = command.train_config(family, vocab_size, special_token or [], options)
-        reading = open_files(files, text_field, id_field, lang_field, lang, txt_document, on_error)
+        reading = open_files(files, text_field, content_field, id_field, lang_field, lang, txt_document, on_error)
         results.show_run(command.train(config, unicode, reading, output, json), json)
 
 
@@ -164,6 +170,18 @@ def encode(
         str | None, typer.Option(metavar="STRING", help="The EOD token of a tokenizer whose files name none.")
     ] = None,
     text_field: TextField = "text",
+    content_field: ContentField = None,
+    vision: Annotated[
+        Literal["vit_patches", "llava_next", "internvl", "qwen2_5_vl", "perceiver", "q_former"] | None,
+        typer.Option(help="Scheme that says how many tokens an image becomes."),
+    ] = None,
+    vision_parameter: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Parameter of the scheme, as max_pixels=1003520; several times."),
+    ] = None,
+    image_token: Annotated[
+        str | None, typer.Option(metavar="STRING", help="The placeholder of images, if the tokenizer names none.")
+    ] = None,
     id_field: IdField = None,
     lang_field: LangField = None,
     lang: Lang = None,
@@ -180,9 +198,10 @@ def encode(
         from tokpack_core.commands import results
         from tokpack_core.commands.opened_tokenizer import open_tokenizer
 
-        reading = open_files(files, text_field, id_field, lang_field, lang, txt_document, on_error)
-        opened = open_tokenizer(tokenizer, eod)
-        results.show_run(command.encode(opened, reading, output, append_eod, json), json)
+        reading = open_files(files, text_field, content_field, id_field, lang_field, lang, txt_document, on_error)
+        opened = open_tokenizer(tokenizer, eod, image_token)
+        scheme = command.vision_config(vision, vision_parameter or [])
+        results.show_run(command.encode(opened, reading, output, append_eod, json, scheme), json)
 
 
 @app.command()
@@ -221,6 +240,16 @@ def pack(
     documents_per_pack: Annotated[
         int | None, typer.Option(min=1, help="Most documents in a pack.", show_default="no limit")
     ] = None,
+    images_per_pack: Annotated[
+        int | None, typer.Option(min=1, max=10**6, help="Most images in a pack.", show_default="no limit")
+    ] = None,
+    large_images: Annotated[
+        Literal["error", "drop"], typer.Option(help="What happens to images of more tokens than a pack.")
+    ] = "error",
+    image_attention: Annotated[
+        Literal["causal", "isolate_images", "isolate_modalities"],
+        typer.Option(help="What an image sees, besides itself, of what precedes it in its document."),
+    ] = "causal",
     align: Annotated[
         int, typer.Option(min=1, help="Multiple at which documents start: 2 x the context-parallel size.")
     ] = 1,
@@ -236,13 +265,14 @@ def pack(
 ) -> None:
     """Pack encoded documents, so that each sample of Megatron's GPTDataset is one pack.
 
-    Writes PREFIX.bin/.idx, a sequence a pack, PREFIX_docs.bin/.idx, a sequence a document and a document a pack, and
-    PREFIX_plan.parquet, which document stands where, from the documents of other prefixes, as `encode` or
-    preprocess_data write them.
+    Writes PREFIX.bin/.idx, a sequence a pack, PREFIX_docs.bin/.idx, a sequence a document and a document a pack,
+    PREFIX_docs.segments.npy, what masks stand on, and PREFIX_plan.parquet, which document stands where, from the
+    documents of other prefixes, as `encode` or preprocess_data write them.
     """
     with show_errors(json):
         from tokpack_core.commands import pack as command
         from tokpack_core.commands import results
+        from tokpack_core.training.segments import ImageAttention
 
         config = command.packing_config(
             strategy=strategy,
@@ -250,11 +280,13 @@ def pack(
             noise=noise,
             long_documents=long_documents,
             documents_per_pack=documents_per_pack,
+            images_per_pack=images_per_pack,
+            large_images=large_images,
             align=align,
             min_chunk=min_chunk,
             short_chunks=short_chunks,
         )
-        packing = command.Packing(config, eod, append_eod, seed)
+        packing = command.Packing(config, eod, append_eod, seed, ImageAttention[image_attention.upper()])
         results.show_run(command.pack(prefixes, output, packing, json), json)
 
 
@@ -264,6 +296,7 @@ def report(
     tokenizer: TokenizerPath,
     output: OutputFolder,
     text_field: TextField = "text",
+    content_field: ContentField = None,
     id_field: IdField = None,
     lang_field: LangField = None,
     lang: Lang = None,
@@ -280,7 +313,7 @@ def report(
         from tokpack_core.commands import results
         from tokpack_core.commands.opened_tokenizer import open_tokenizer
 
-        reading = open_files(files, text_field, id_field, lang_field, lang, txt_document, on_error)
+        reading = open_files(files, text_field, content_field, id_field, lang_field, lang, txt_document, on_error)
         results.show_run(command.report(open_tokenizer(tokenizer), reading, output, json), json)
 
 
@@ -306,6 +339,7 @@ def inspect(
 def open_files(
     files: list[str],
     text_field: str,
+    content_field: str | None,
     id_field: str | None,
     lang_field: str | None,
     lang: str | None,
@@ -317,6 +351,7 @@ def open_files(
 
     options = ReadConfig(
         text_field=text_field,
+        content_field=content_field,
         id_field=id_field,
         lang_field=lang_field,
         txt_document=txt_document,

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from tokpack_core.commands.mask_picture import mask_picture
 from tokpack_core.commands.opened_tokenizer import OpenedTokenizer, open_tokenizer
-from tokpack_core.commands.pack_pieces import KnownPack, find_pack
+from tokpack_core.commands.pack_pieces import KnownPack, Piece, find_pack
 from tokpack_core.commands.results import console, counted, print_json, show_facts
 from tokpack_core.commands.run_manifest import manifest_of
 from tokpack_core.commands.store_access import graph_of, store_around
@@ -24,6 +24,8 @@ from tokpack_core.stages import tokenizer as tokenizer_stage
 from tokpack_core.store import objects
 from tokpack_core.store.lineage import object_at
 from tokpack_core.tokenizers.encoded import from_lists
+from tokpack_core.training.segments import FILL, IMAGE, ImageAttention, PackSegments
+from tokpack_core.training.segments_file import Rows, read_segment_rows
 from tokpack_core.vocabulary.visible import printable
 
 LONGEST_SHOWN = 32_768
@@ -34,7 +36,7 @@ COLOURS = ("cyan", "yellow", "green", "magenta", "bright_blue", "bright_red")
 
 @dataclass(frozen=True)
 class Segment:
-    """One document's run of tokens in a pack, or what fills a gap or the tail."""
+    """A run of tokens of one document in a pack, all text or one image, or what fills a gap or the tail."""
 
     ids: list[int]
     text: str | None
@@ -44,6 +46,11 @@ class Segment:
     chunk: int | None = None
     """0-based, None if unknown."""
     chunks: int | None = None
+    image: bool = False
+    document: int | None = None
+    """Number of the document within the pack, from 0; None if unknown or filler."""
+    image_attention: str | None = None
+    """What an image sees, None if unknown."""
 
 
 def inspect_and_show(prefix: Path, tokenizer: Path | None, number: int | None, json: bool) -> None:
@@ -90,8 +97,21 @@ def describe(prefix: Path, reader: IndexedReader) -> dict[str, Any]:
         "packs": documents if length is not None else None,
         "sequence_length": length,
         "pieces_of_documents": (docs or reader).index.sequence_lengths.size if length is not None else None,
-        "modes": None if index.modes is None else "text and image",
+        **image_facts(docs or reader),
     }
+
+
+def image_facts(reader: IndexedReader) -> dict[str, Any]:
+    """Images and their share, where an index has modes."""
+    modes, lengths = reader.index.modes, reader.index.sequence_lengths
+    if modes is None:
+        return {"images": None, "image_tokens": None, "vision_share": None}
+    images = tokens = 0
+    for begin in range(0, modes.size, CHUNK):
+        chosen = modes[begin : begin + CHUNK] == IMAGE
+        images += int(np.count_nonzero(chosen))
+        tokens += int(lengths[begin : begin + CHUNK][chosen].sum(dtype=np.int64))
+    return {"images": images, "image_tokens": tokens, "vision_share": tokens / max(reader.tokens.size, 1)}
 
 
 def pack_length(reader: IndexedReader) -> int | None:
@@ -117,9 +137,13 @@ def count_empty(reader: IndexedReader) -> int:
     return sum(int(np.count_nonzero(np.diff(edges[begin : begin + CHUNK + 1]) == 0)) for begin in chunks)
 
 
+def docs_prefix(prefix: Path) -> Path:
+    return prefix.with_name(f"{prefix.name}_docs")
+
+
 def docs_reader(prefix: Path) -> IndexedReader | None:
     """The view of the same packs with documents as sequences, if there is one."""
-    docs = prefix.with_name(f"{prefix.name}_docs")
+    docs = docs_prefix(prefix)
     return IndexedReader(docs) if idx_path(docs).is_file() and bin_path(docs).is_file() else None
 
 
@@ -142,7 +166,7 @@ def find_tokenizer(prefix: Path) -> OpenedTokenizer | None:
     described = manifest.content["tokenizer"] if manifest else None
     if described is None or not Path(described["path"]).exists():
         return None
-    opened = open_tokenizer(Path(described["path"]), described["eod_string"])
+    opened = open_tokenizer(Path(described["path"]), described["eod_string"], described.get("image_string"))
     return opened if opened.digest == described["digest"] else None
 
 
@@ -161,24 +185,46 @@ def read_segments(prefix: Path, reader: IndexedReader, number: int, opened: Open
     texts = opened.tokenizer.decode(from_lists(lists)).to_pylist() if opened else [None] * len(lists)
     lengths = source.index.sequence_lengths[first:last].tolist()
     segments = [Segment(*values) for values in zip(lists, texts, lengths, strict=True)]
+    if source.index.modes is not None:
+        modes = source.index.modes[first:last].tolist()
+        segments = [replace(segment, image=mode == IMAGE) for segment, mode in zip(segments, modes, strict=True)]
     if source is reader and pack_length(reader) is None:
-        return segments
+        return [replace(segment, document=0) for segment in segments]
     known = find_pack(prefix, number)
-    return with_pieces(segments, known) if known else with_guessed_tail(segments)
+    segments = with_pieces(segments, known) if known else with_guessed_tail(segments)
+    rows = read_segment_rows(docs_prefix(prefix), source.index.sequence_lengths.size) if source is not reader else None
+    return with_documents(segments, None if rows is None else rows[first:last])
 
 
 def with_pieces(segments: list[Segment], known: KnownPack) -> list[Segment]:
     """Pieces come in the plan's order, each at a multiple of the alignment; what is between and after is filler."""
     pieces = deque(known.pieces)
     found = []
-    at = 0
+    at = left = 0
+    piece: Piece | None = None
     for segment in segments:
-        if pieces and at % known.align == 0:
+        if left == 0 and pieces and at % known.align == 0:
             piece = pieces.popleft()
+            left = piece.length
+        if piece is not None and left > 0:
             found.append(replace(segment, chunk=piece.chunk, chunks=piece.chunks))
+            left -= segment.length
         else:
             found.append(replace(segment, filler=True))
         at += segment.length
+    return found
+
+
+def with_documents(segments: list[Segment], rows: Rows | None) -> list[Segment]:
+    """Which document each segment is of, as stored, or else each of its own."""
+    if rows is None:
+        number = count()
+        return [segment if segment.filler else replace(segment, document=next(number)) for segment in segments]
+    found = []
+    for segment, (document, attention) in zip(segments, rows.tolist(), strict=True):
+        named = ImageAttention(attention).name.lower() if segment.image else None
+        filler = document == FILL
+        found.append(replace(segment, filler=filler, document=None if filler else document, image_attention=named))
     return found
 
 
@@ -197,17 +243,18 @@ def fill(segments: list[Segment]) -> float | None:
 def show_segments(segments: list[Segment], number: int, packed: bool) -> None:
     """Each document's piece under a line of its own, in a colour that differs from its neighbours'."""
     out = console()
-    documents = sum(not segment.filler for segment in segments)
-    place = 0
+    documents = 1 + max((segment.document for segment in segments if segment.document is not None), default=-1)
     for segment, colour in zip(segments, colours_of(segments), strict=True):
-        place += not segment.filler
+        place = 0 if segment.document is None else segment.document + 1
         where = f"pack {number}, document {place} of {documents}" if packed else f"document {number}"
         if segment.chunks is not None and segment.chunk is not None and segment.chunks > 1:
             where += f", chunk {segment.chunk + 1} of {segment.chunks}"
+        if segment.image:
+            where += ", image" + (f" ({segment.image_attention})" if segment.image_attention else "")
         heading = f"pack {number}, filled with" if segment.filler else f"{where}:"
         out.print(Text(f"\n── {heading} {counted(segment.length, 'token')} ──", f"bold {colour}"))
         if segment.ids:
-            body = f"id {segment.ids[0]}" if segment.filler else segment_text(segment)
+            body = f"id {segment.ids[0]}" if segment.filler or segment.image else segment_text(segment)
             out.print(Text(body, colour), soft_wrap=True)
     if sum(segment.length for segment in segments) > LONGEST_SHOWN:
         out.print(f"… no more than the first {LONGEST_SHOWN:,} tokens are shown")
@@ -217,13 +264,25 @@ def show_mask(segments: list[Segment], number: int) -> None:
     """How full the pack is, and who sees whom in it."""
     out = console()
     out.print(Text(f"\npack {number} is {fill(segments) or 0:.2%} full; who sees whom (rows see columns):", "bold"))
-    for line in mask_picture([segment.length for segment in segments], colours_of(segments)):
+    for line in mask_picture(pack_segments(segments), colours_of(segments)):
         out.print(Text("  ") + line)
 
 
 def colours_of(segments: list[Segment]) -> list[str]:
-    documents = count()
-    return [FILLER_COLOUR if segment.filler else COLOURS[next(documents) % len(COLOURS)] for segment in segments]
+    return [
+        FILLER_COLOUR if segment.document is None else COLOURS[segment.document % len(COLOURS)] for segment in segments
+    ]
+
+
+def pack_segments(segments: list[Segment]) -> PackSegments:
+    """What training takes of these segments."""
+    attention = [ImageAttention[(segment.image_attention or "causal").upper()] for segment in segments]
+    return PackSegments(
+        np.array([segment.length for segment in segments], np.int32),
+        np.array([segment.image for segment in segments], np.int8),
+        np.array([FILL if segment.document is None else segment.document for segment in segments], np.int32),
+        np.array(attention, np.int8),
+    )
 
 
 def segment_text(segment: Segment) -> str:

@@ -26,6 +26,8 @@ class OpenedTokenizer:
     tokenizer: Tokenizer
     files: tuple[FileEntry, ...]
     eod: str | None = None
+    image: str | None = None
+    """The placeholder of images that was named besides, if the files do not name it."""
 
     @property
     def digest(self) -> str:
@@ -34,6 +36,7 @@ class OpenedTokenizer:
     def as_json(self) -> dict[str, Any]:
         files = [{"path": file.path, "size": file.size, "sha256": file.sha256} for file in self.files]
         named = {"path": str(self.path.absolute()), "digest": self.digest, "files": files, "eod_string": self.eod}
+        named |= {"image_string": self.image} if self.image else {}
         return named | describe(self.tokenizer)
 
     def require_eod(self, remedy: str) -> int:
@@ -41,10 +44,16 @@ class OpenedTokenizer:
             raise InputError(f"{self.path} names no end-of-document token: {remedy}")
         return self.tokenizer.special_tokens["eod"]
 
+    def require_image(self) -> int:
+        if "image" not in self.tokenizer.special_tokens:
+            raise InputError(f"{self.path} names no placeholder of images: say which token it is with --image-token")
+        return self.tokenizer.special_tokens["image"]
 
-def open_tokenizer(path: Path, eod: str | None = None) -> OpenedTokenizer:
-    """Raises InputError when the tokenizer cannot be opened or has not the `eod` that is asked for."""
-    return OpenedTokenizer(path, registry.load(path, SpecialTokens(eod=eod)), tokenizer_files(path), eod)
+
+def open_tokenizer(path: Path, eod: str | None = None, image: str | None = None) -> OpenedTokenizer:
+    """Raises InputError when the tokenizer cannot be opened or has not the `eod` or `image` that is asked for."""
+    tokenizer = registry.load(path, SpecialTokens(eod=eod, image=image))
+    return OpenedTokenizer(path, tokenizer, tokenizer_files(path), eod, image)
 
 
 def tokenizer_files(path: Path) -> tuple[FileEntry, ...]:

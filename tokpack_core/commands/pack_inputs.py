@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from tokpack_core.commands.run_manifest import RunManifest, manifest_of
 from tokpack_core.errors import InputError
-from tokpack_core.megatron.indexed_dataset import Index, bin_path, idx_path
+from tokpack_core.megatron.indexed_dataset import Index, bin_path
 from tokpack_core.megatron.indexed_reader import IndexedReader, Tokens
 from tokpack_core.megatron.verify import verify
+from tokpack_core.packing.image_spans import ImageSpans
 
 Int64 = npt.NDArray[np.int64]
 
@@ -47,6 +48,18 @@ class TokenInput:
         inside = edges < self.index.sequence_lengths.size
         starts[inside] = self.index.sequence_pointers[edges[inside]] // self.index.dtype.itemsize
         return starts
+
+    def images(self, first: int, last: int) -> ImageSpans:
+        """The images of the documents first .. last - 1; none where the index has no modes."""
+        edges = self.index.document_indices[first : last + 1]
+        if self.index.modes is None:
+            return ImageSpans(np.zeros(last - first + 1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
+        length = self.index.sequence_lengths[edges[0] : edges[-1]].astype(np.int64)
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(length)])
+        image = np.flatnonzero(self.index.modes[edges[0] : edges[-1]])
+        offsets = np.searchsorted(image, edges - edges[0]).astype(np.int64)
+        begins = np.repeat(ends[edges[:-1] - edges[0]], np.diff(offsets))
+        return ImageSpans(offsets, ends[image] - begins, length[image])
 
 
 @dataclass(frozen=True)
@@ -84,13 +97,11 @@ def open_inputs(prefixes: list[Path], eod: int, append_eod: bool) -> list[TokenI
 
 
 def open_input(prefix: Path) -> TokenInput:
-    """Raises InputError when the prefix is damaged, or holds more than text."""
+    """Raises InputError when the prefix is damaged."""
     problems = verify(prefix)
     if problems:
         raise InputError(problems[0])
     reader = IndexedReader(prefix)
-    if reader.index.modes is not None:
-        raise InputError(f"{idx_path(prefix)} is multimodal: only text can be packed")
     return TokenInput(prefix, reader.index, reader.tokens, manifest_of(bin_path(prefix)))
 
 

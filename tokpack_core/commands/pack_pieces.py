@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -16,6 +17,9 @@ from tokpack_core.store import objects
 from tokpack_core.store.lineage import object_at
 from tokpack_core.store.objects import ObjectRef
 from tokpack_core.store.store import Store
+
+PIECE_COLUMNS = ("part", "input", "document", "chunk", "chunks")
+"""What rows of one piece share, as far as a plan has it."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ def pack_of_store(store: Store, ref: ObjectRef, prefix: Path, number: int) -> Kn
 
 
 def read_pieces(plan: Path, number: int) -> list[Piece]:
-    columns = ["length", "chunk", "chunks"]
-    table = pq.read_table(plan, columns=columns, filters=[("pack", "==", number)], memory_map=False)
-    return [Piece(**row) for row in table.to_pylist()]
+    """Rows of one piece follow each other: the runs of text and images that it is made of."""
+    columns = [name for name in PIECE_COLUMNS if name in pq.read_schema(plan).names]
+    table = pq.read_table(plan, columns=[*columns, "length"], filters=[("pack", "==", number)], memory_map=False)
+    runs = groupby(table.to_pylist(), key=lambda row: tuple(row[name] for name in columns))
+    return [Piece(sum(row["length"] for row in rows), *key[-2:]) for key, rows in runs]

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from tokpack_core.commands.progress import OnDone
 from tokpack_core.commands.run_manifest import describe_file
 from tokpack_core.config import NormalizeConfig, ReadConfig, UnicodeForm
+from tokpack_core.corpus.content import has_content, text_blocks, with_text_blocks
 from tokpack_core.corpus.documents import read_documents
 from tokpack_core.corpus.files import SourceFile, find_files
 from tokpack_core.corpus.normalization import normalize
@@ -40,9 +41,10 @@ class Reading:
         return sum(file.size for file in self.files)
 
     def parameters(self) -> dict[str, Any]:
-        return self.options.model_dump(mode="json", exclude={"metadata_fields", "max_document_bytes"}) | {
-            "lang": self.lang
-        }
+        left_out = {"metadata_fields", "max_document_bytes"} | (
+            {"content_field"} if not self.options.content_field else set()
+        )
+        return self.options.model_dump(mode="json", exclude=left_out) | {"lang": self.lang}
 
     def batches(self, on_done: OnDone) -> Iterator[pa.RecordBatch]:
         """Every document, once.
@@ -91,5 +93,8 @@ def normalized(batches: Iterator[pa.RecordBatch], form: UnicodeForm) -> Iterator
     """The batches with their text as the graph normalizes it by default, in the given unicode form."""
     config = NormalizeConfig(unicode=form)
     for batch in batches:
-        texts, _ = normalize(batch["text"], config)
+        texts, _ = normalize(text_blocks(batch), config)
+        if has_content(batch):
+            texts, content = with_text_blocks(batch["content"], texts)
+            batch = batch.set_column(batch.schema.get_field_index("content"), "content", content)
         yield batch.set_column(batch.schema.get_field_index("text"), "text", texts)

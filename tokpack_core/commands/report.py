@@ -10,6 +10,7 @@ from tokpack_core.commands.output import MANIFEST_ENDING, new_output
 from tokpack_core.commands.progress import progress
 from tokpack_core.commands.reading import Reading, normalized
 from tokpack_core.commands.run_manifest import write_manifest
+from tokpack_core.corpus.content import per_text_block, text_blocks
 from tokpack_core.stages.asset import write_json
 from tokpack_core.tokenizers.round_trip import round_trip_failures
 from tokpack_core.vocabulary.counting import text_counter
@@ -43,7 +44,7 @@ def measure(opened: OpenedTokenizer, reading: Reading, quiet: bool) -> Report:
     tried = failures = 0
     with progress("counting", reading.bytes, "B", quiet) as on_done:
         for batch in normalized(reading.batches(on_done), tokenizer.unicode):
-            counter.add(batch["text"], batch["lang"])
+            counter.add(text_blocks(batch), per_text_block(batch, "lang"))
             tried_now = batch["text"].slice(0, ROUND_TRIP_DOCUMENTS - tried)
             failures += len(round_trip_failures(tokenizer, tried_now))
             tried += len(tried_now)

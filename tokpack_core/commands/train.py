@@ -15,6 +15,7 @@ from tokpack_core.commands.progress import OnDone, progress
 from tokpack_core.commands.reading import Reading, normalized
 from tokpack_core.commands.run_manifest import write_manifest
 from tokpack_core.config import SpecialTokens, TrainConfig, UnicodeForm
+from tokpack_core.corpus.content import text_blocks
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
 
@@ -38,7 +39,7 @@ def train(config: TrainConfig, unicode: UnicodeForm, reading: Reading, output: P
 
 def texts(reading: Reading, unicode: UnicodeForm, on_done: OnDone) -> Iterator[pa.Array]:
     for batch in normalized(reading.batches(on_done), unicode):
-        yield batch["text"]
+        yield text_blocks(batch)
 
 
 def train_config(family: str, vocab_size: int, special_tokens: list[str], options: dict[str, Any]) -> TrainConfig:

@@ -153,7 +153,14 @@ def verify_prefix(prefix: Path, known: Known = NOTHING) -> Checked:
         findings += examine(manifest.output, vocab_size=vocab_size, eod=eod, sequence_length=known.sequence_length)
     else:
         expected = ExpectedPacks(
-            length, eod, counts.get("align", 1), counts.get("padding"), counts.get("foreign_labels")
+            length,
+            eod,
+            counts.get("align", 1),
+            counts.get("padding"),
+            counts.get("foreign_labels"),
+            tokenizer.get("special_tokens", {}).get("image"),
+            counts.get("packed_images"),
+            counts.get("packed_image_tokens"),
         )
         findings += packs_findings(manifest.output, vocab_size, expected)
     counted = {"prefixes": 1, "files": len(manifest.content["outputs"])}
@@ -242,6 +249,9 @@ def dataset_findings(folder: Path, stage: str, counts: dict[str, Any]) -> Findin
             counts.get("align", 1),
             known.get("padding"),
             known.get("continued_pieces"),
+            counts.get("image"),
+            known.get("images"),
+            known.get("image_tokens"),
         )
         findings += packs_findings(folder / name, counts["vocab_size"], expected)
     return findings

@@ -6,8 +6,12 @@ segment starts at a multiple of A in its pack and EOD fills the gap before the n
     PREFIX.idx        one sequence = one document = one pack. GPTDataset reads S + 1 tokens a sample and consumes S,
                       so with exactly S tokens a pack every sample is one pack (the last one of a run is not read).
     DOCS_PREFIX.idx   one document = one pack, its sequences are the segments; a filled tail is a sequence of its own,
-                      so that pointers stay contiguous, and so is a gap: of the sequences of a pack, gaps are those
-                      that do not start at a multiple of A. DOCS_PREFIX.bin is a hard link to PREFIX.bin.
+                      so that pointers stay contiguous, and so is a gap. Segments with images are cut at their
+                      borders, and modes then say which sequences are images. DOCS_PREFIX.bin is a hard link to
+                      PREFIX.bin.
+
+DOCS_PREFIX.segments.npy says of each sequence of DOCS_PREFIX.idx which document it is of, so that nobody has to guess
+what is filled: see `training.segments_file`.
 
 Tokens are gathered by numba kernels into one reused buffer; mapped shards are read with pread, since pages of a mapping
 count as memory of the process, and packs touch all of them. So memory does not depend on the size of the set.
@@ -31,6 +35,9 @@ from tokpack_core.errors import InputError
 from tokpack_core.megatron.gather_kernels import Segments, copy_from_part, fill_tails, read_from_part
 from tokpack_core.megatron.indexed_dataset import CODES, IndexWriter, bin_path, idx_path
 from tokpack_core.megatron.indexed_reader import file_of
+from tokpack_core.packing.image_spans import ModeRuns
+from tokpack_core.training.segments import ImageAttention
+from tokpack_core.training.segments_file import SegmentsWriter, segment_rows
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -75,13 +82,15 @@ class TokenSource:
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written: packs, segments (without gaps and filled tails), what DOCS_PREFIX.bin is of PREFIX.bin, and
-    positions that EOD fills."""
+    """What was written: packs, segments (without gaps and filled tails), what DOCS_PREFIX.bin is of PREFIX.bin,
+    positions that EOD fills, images and their tokens."""
 
     packs: int
     segments: int
     same_as: Literal["hard_link", "copy"]
     padding: int
+    images: int
+    image_tokens: int
 
 
 class PackedWriter(AbstractContextManager["PackedWriter"]):
@@ -91,8 +100,16 @@ class PackedWriter(AbstractContextManager["PackedWriter"]):
     """
 
     def __init__(
-        self, prefix: Path, docs_prefix: Path, dtype: np.dtype, sequence_length: int, eod: int, align: int = 1
+        self,
+        prefix: Path,
+        docs_prefix: Path,
+        dtype: np.dtype,
+        sequence_length: int,
+        eod: int,
+        align: int = 1,
+        image_attention: ImageAttention | None = None,
     ) -> None:
+        """`image_attention`: what images see, when documents hold images; None for text."""
         if dtype not in CODES or not 0 <= eod <= np.iinfo(dtype).max:
             raise ValueError(f"{dtype} cannot hold EOD {eod} in a Megatron file: take dtype_for(vocab_size)")
         if sequence_length % align:
@@ -103,18 +120,22 @@ class PackedWriter(AbstractContextManager["PackedWriter"]):
         self.sequence_length = sequence_length
         self.eod = eod
         self.align = align
+        self.image_attention = image_attention
         self.exported: Exported | None = None
         self._packs = 0
         self._segments = 0
         self._padding = 0
+        self._images = 0
+        self._image_tokens = 0
         rows = max(1, BUFFER_BYTES // (sequence_length * dtype.itemsize))
         self._buffer = np.empty((rows, sequence_length), dtype)
         self._tokens = bin_path(prefix).open("wb")
         self._pack_index = IndexWriter(idx_path(prefix), dtype)
         self._docs_index = IndexWriter(idx_path(docs_prefix), dtype)
+        self._rows = SegmentsWriter(docs_prefix)
 
-    def write_block(self, plan: Plan, pack_order: Int64, source: TokenSource) -> None:
-        """Append the packs `pack_order` [packs] of `plan`, in that order.
+    def write_block(self, plan: Plan, pack_order: Int64, source: TokenSource, runs: ModeRuns | None = None) -> None:
+        """Append the packs `pack_order` [packs] of `plan`, in that order; `runs` cut its segments at image borders.
 
         Raises InputError when a document does not lie within its part, ValueError when plan and writer disagree.
         """
@@ -126,14 +147,17 @@ class PackedWriter(AbstractContextManager["PackedWriter"]):
             np.ascontiguousarray(source.position, np.int64),
         )
         self._padding += pack_order.size * self.sequence_length - int(plan.loads()[pack_order].sum())
+        runs = runs or ModeRuns.of_text(plan.length)
         rows = self._buffer.shape[0]
         with ExitStack() as opened:
             files = [open_file(tokens, opened) for tokens in source.parts]
             for begin in range(0, pack_order.size, rows):
                 packs = np.ascontiguousarray(pack_order[begin : begin + rows], np.int64)
-                self._write_packs(plan, packs, source, files)
+                self._write_packs(plan, packs, source, files, runs)
 
-    def _write_packs(self, plan: Plan, packs: Int64, source: TokenSource, files: list[int | None]) -> None:
+    def _write_packs(
+        self, plan: Plan, packs: Int64, source: TokenSource, files: list[int | None], runs: ModeRuns
+    ) -> None:
         segments: Segments = (plan.pack_offsets, plan.document, plan.start, plan.length)
         buffer = self._buffer[: packs.size]
         for number in parts_in_use(plan, packs, source):
@@ -146,13 +170,20 @@ class PackedWriter(AbstractContextManager["PackedWriter"]):
                     f"{self.prefix}: document {int(plan.document[bad])} of the plan reaches past the end of part "
                     f"{number}, which has {tokens.size} tokens: pack its shards again"
                 )
-        count = int((plan.pack_offsets[packs + 1] - plan.pack_offsets[packs]).sum())
-        lengths = np.empty((1 if self.align == 1 else 2) * count + packs.size, np.int32)
-        sequences = np.empty(packs.size, np.int32)
-        used = fill_tails(buffer, packs, segments, self.align, self.eod, lengths, sequences)
+        first, last = plan.pack_offsets[packs], plan.pack_offsets[packs + 1]
+        count = int((last - first).sum())
+        most = int((runs.offsets[last] - runs.offsets[first]).sum()) + packs.size + (self.align > 1) * count
+        sequences = np.empty(most, np.int32), np.empty(most, np.int8), np.empty(most, np.int32)
+        counts = np.empty(packs.size, np.int32)
+        columns = runs.offsets, runs.length, runs.mode
+        used = fill_tails(buffer, packs, segments, columns, self.align, self.eod, sequences, counts)
+        length, mode, document = sequences[0][:used], sequences[1][:used], sequences[2][:used]
         self._tokens.write(buffer.data)
-        self._docs_index.add_sequences(lengths[:used])
-        self._docs_index.add_documents(sequences)
+        self._docs_index.add_sequences(length, None if self.image_attention is None else mode)
+        self._docs_index.add_documents(counts)
+        self._rows.add(segment_rows(document, self.image_attention or ImageAttention.CAUSAL))
+        self._images += int(np.count_nonzero(mode))
+        self._image_tokens += int(length[mode != 0].sum(dtype=np.int64))
         self._pack_index.add_sequences(np.full(packs.size, self.sequence_length, np.int32))
         self._pack_index.add_documents(np.ones(packs.size, np.int32))
         self._packs += packs.size
@@ -164,8 +195,10 @@ class PackedWriter(AbstractContextManager["PackedWriter"]):
             self._tokens.close()
             self._pack_index.close()
             self._docs_index.close()
+            self._rows.close()
             same_as = link_or_copy(bin_path(self.prefix), bin_path(self.docs_prefix))
-            self.exported = Exported(self._packs, self._segments, same_as, self._padding)
+            images = self._images, self._image_tokens
+            self.exported = Exported(self._packs, self._segments, same_as, self._padding, *images)
         return self.exported
 
     def __exit__(
@@ -177,6 +210,7 @@ class PackedWriter(AbstractContextManager["PackedWriter"]):
         self._tokens.close()
         self._pack_index.abandon()
         self._docs_index.abandon()
+        self._rows.abandon()
         bin_path(self.prefix).unlink(missing_ok=True)
 
 

@@ -11,6 +11,10 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Segments = tuple[Int64, npt.NDArray[np.integer], Int64, Int32]
 """pack_offsets, document, start, length of a PackingPlan."""
+Runs = tuple[Int64, Int32, npt.NDArray[np.int8]]
+"""offsets [segments + 1], length and mode [runs] of ModeRuns."""
+Sequences = tuple[Int32, npt.NDArray[np.int8], Int32]
+"""length, mode, document [sequences]."""
 
 
 @njit(cache=True)
@@ -89,31 +93,53 @@ def read_from_part(
 
 @njit(cache=True)
 def fill_tails(
-    buffer: Tokens, packs: Int64, segments: Segments, align: int, eod: int, sequence_lengths: Int32, sequences: Int32
+    buffer: Tokens,
+    packs: Int64,
+    segments: Segments,
+    runs: Runs,
+    align: int,
+    eod: int,
+    sequences: Sequences,
+    counts: Int32,
 ) -> int:
     """Fill the gaps after segments and the rest of each pack with EOD, and list what each pack is made of.
 
-    A gap and a filled tail are sequences of their own. sequence_lengths has room for one entry a segment (two with
-    gaps) and one a pack; sequences is [packs]. Returns the entries used.
+    A run of one mode, a gap and a filled tail are sequences of their own. `sequences` has room for one entry a run (two
+    with gaps) and one a pack: length, mode, and number of the document within its pack, -1 for what is filled. A
+    segment that goes on where the one before it ends is of the same document. counts [packs] gets the sequences of
+    each. Returns the entries used.
     """
-    pack_offsets, _, _, length = segments
+    pack_offsets, document, start, length = segments
+    run_offsets, run_length, run_mode = runs
+    out_length, out_mode, out_document = sequences
     used = 0
     for row in range(packs.size):
         begin = used
         at = 0
-        for s in range(pack_offsets[packs[row]], pack_offsets[packs[row] + 1]):
-            sequence_lengths[used] = length[s]
-            used += 1
+        number = -1
+        first = pack_offsets[packs[row]]
+        for s in range(first, pack_offsets[packs[row] + 1]):
+            goes_on = (
+                s > first
+                and out_document[used - 1] >= 0
+                and document[s] == document[s - 1]
+                and start[s] == start[s - 1] + length[s - 1]
+            )
+            if not goes_on:
+                number += 1
+            for run in range(run_offsets[s], run_offsets[s + 1]):
+                out_length[used], out_mode[used], out_document[used] = run_length[run], run_mode[run], number
+                used += 1
             at += length[s]
             gap = -at % align
             if gap > 0:
-                sequence_lengths[used] = gap
+                out_length[used], out_mode[used], out_document[used] = gap, 0, -1
                 used += 1
                 buffer[row, at : at + gap] = eod
                 at += gap
         if at < buffer.shape[1]:
-            sequence_lengths[used] = buffer.shape[1] - at
+            out_length[used], out_mode[used], out_document[used] = buffer.shape[1] - at, 0, -1
             used += 1
             buffer[row, at:] = eod
-        sequences[row] = used - begin
+        counts[row] = used - begin
     return used

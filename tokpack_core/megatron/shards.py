@@ -1,4 +1,7 @@
-"""Token shards: documents as sequences of one indexed dataset, in the order in which they come."""
+"""Token shards: documents as sequences of one indexed dataset, in the order in which they come.
+
+Documents with images may be cut at image borders, each run a sequence with a mode: see `indexed_dataset`.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import numpy.typing as npt
 
 from tokpack_core.errors import InputError
 from tokpack_core.megatron.indexed_dataset import CODES, IndexWriter, bin_path, idx_path
+from tokpack_core.packing.image_spans import ModeRuns
 
 
 class TokenDocuments(Protocol):
@@ -43,8 +47,12 @@ class ShardWriter(AbstractContextManager["ShardWriter"]):
         self._tokens = bin_path(prefix).open("wb")
         self._index = IndexWriter(idx_path(prefix), dtype)
 
-    def append(self, encoded: TokenDocuments) -> None:
-        """Append documents; raises InputError naming the first one that has an id outside the vocabulary."""
+    def append(self, encoded: TokenDocuments, runs: ModeRuns | None = None) -> None:
+        """Append documents; raises InputError naming the first one that has an id outside the vocabulary.
+
+        With `runs` of each document, its sequences are these and have modes, as Megatron's multimodal files have it;
+        either all calls have them or none.
+        """
         ids, offsets = encoded.ids, encoded.offsets
         if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < self.vocab_size:
             self._refuse(encoded)
@@ -52,8 +60,12 @@ class ShardWriter(AbstractContextManager["ShardWriter"]):
             raise ValueError(f"{self.prefix}: offsets run from {offsets[0]} to {offsets[-1]} over {ids.size} ids")
         lengths = np.diff(offsets)
         ids.astype(self.dtype).tofile(self._tokens)
-        self._index.add_sequences(lengths[lengths > 0])
-        self._index.add_documents(lengths > 0)
+        if runs is None:
+            self._index.add_sequences(lengths[lengths > 0])
+            self._index.add_documents(lengths > 0)
+        else:
+            self._index.add_sequences(runs.length, runs.mode)
+            self._index.add_documents(np.diff(runs.offsets))
         self.documents += lengths.size
 
     def close(self) -> None:

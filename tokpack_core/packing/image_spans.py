@@ -97,9 +97,18 @@ def cut_interleaved(
 
 def mode_runs(plan: PackingPlan, images: ImageSpans) -> ModeRuns:
     """The runs of every segment of a plan."""
-    segments = plan.document.astype(np.int64), plan.start, plan.length.astype(np.int64)
+    return split(plan.document.astype(np.int64), plan.start, plan.length.astype(np.int64), images)
+
+
+def document_runs(lengths: Int64, images: ImageSpans) -> ModeRuns:
+    """The runs of whole documents, lengths [documents]."""
+    return split(np.arange(lengths.size), np.zeros(lengths.size, np.int64), lengths, images)
+
+
+def split(document: Int64, start: Int64, length_in_tokens: Int64, images: ImageSpans) -> ModeRuns:
+    segments = document, start, length_in_tokens
     spans = images.offsets, images.start, images.length
-    counts = np.zeros(plan.segments, np.int64)
+    counts = np.zeros(document.size, np.int64)
     kernels.split(*segments, *spans, counts, np.zeros(0, np.int32), np.zeros(0, np.int8))
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     length, mode = np.zeros(int(offsets[-1]), np.int32), np.zeros(int(offsets[-1]), np.int8)

@@ -76,9 +76,10 @@ class PackingFigures:
         return PackingFigures(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
 
     def as_dict(self) -> dict[str, int | float]:
-        """All counts, the utilization and, where there are images, their share; ready for JSON."""
+        """All counts and the utilization, ready for JSON; what is of images only where there are any."""
+        counts = {name: value for name, value in asdict(self).items() if self.images or "image" not in name}
         shares = {"utilization": self.utilization} | ({"vision_share": self.vision_share} if self.images else {})
-        return asdict(self) | shares
+        return counts | shares
 
     @classmethod
     def from_dict(cls, figures: dict[str, int | float]) -> PackingFigures:
@@ -113,7 +114,7 @@ def packing_figures(
     images = images or ImageFigures()
     tokens = int(lengths.sum(dtype=np.int64))
     packed = int(plan.length.sum(dtype=np.int64))
-    first = plan.start == 0
+    first = plan.chunk == 0
     fewest = np.asarray(-(-lengths.astype(np.int64) // sequence_length)) if images.fewest is None else images.fewest
     fits = fewest[plan.document] <= 1
     by_tokens = -(-(tokens - dropped.tokens) // sequence_length)
@@ -128,7 +129,7 @@ def packing_figures(
         needless_cuts=int(np.count_nonzero(~first & fits)),
         unavoidable_cuts=int(np.maximum(fewest - 1, 0).sum()),
         tokens_lost=tokens - packed - dropped.tokens,
-        out_of_context_tokens=int(plan.length[~first].sum(dtype=np.int64)),
+        out_of_context_tokens=int(plan.length[plan.start > 0].sum(dtype=np.int64)),
         foreign_labels=int(np.count_nonzero(plan.chunk < plan.chunks - 1)),
         lower_bound_packs=max(by_tokens, by_images),
         alignment_padding=int((-plan.length % align).sum(dtype=np.int64)) if align > 1 else 0,

@@ -1,13 +1,15 @@
 """megatron_dataset/<dataset>: packs as Megatron `.bin/.idx`, one prefix a corpus and split.
 
     <corpus>/<split>_<S>.bin/.idx         one sequence = one pack of exactly S tokens
-    <corpus>/<split>_<S>_docs.bin/.idx    the same bytes with documents as sequences and packs as documents
+    <corpus>/<split>_<S>_docs.bin/.idx    the same bytes with documents as sequences and packs as documents; where there
+                                          are images, cut at their borders, with modes
+    <corpus>/<split>_<S>_docs.segments.npy    of each of these sequences, which document it is of: what masks stand on
     blend.json                            for --per-split-data-args-path, prefixes relative to this folder
     megatron_arguments.sh                 sourced by bash: MEGATRON_DATA_ARGUMENTS, with absolute paths
 
 With `packing.align`, pieces start at multiples of it and EOD fills the gaps, which are sequences of `_docs` too. The
-counts say of each prefix how many positions are filled so, and how many pieces go on in another pack and so end without
-EOD: `verify` holds the files against both.
+counts say of each prefix how many positions are filled so, how many pieces go on in another pack and so end without
+EOD, and how many images there are with how many tokens: `verify` holds the files against all of them.
 
 A prefix of fewer than two packs gives GPTDataset no sample and is left out of the blend.
 """
@@ -31,19 +33,23 @@ from tokpack_core.megatron.blend import blend_line, blend_weights, shell_argumen
 from tokpack_core.megatron.export import PackedWriter, TokenSource
 from tokpack_core.megatron.indexed_dataset import bin_path, dtype_for, idx_path, read_index
 from tokpack_core.megatron.indexed_reader import map_tokens
+from tokpack_core.packing.image_spans import ModeRuns
 from tokpack_core.packing.plan import PackingPlan
 from tokpack_core.stages import pack as pack_stage
 from tokpack_core.stages import tokenizer as tokenizer_stage
 from tokpack_core.stages.asset import Built, Workplace, current, finish
-from tokpack_core.stages.pack import Block, read_blocks
+from tokpack_core.stages.pack import Block, first_rows, read_blocks
 from tokpack_core.stages.unit import Unit
 from tokpack_core.store import objects
 from tokpack_core.store.actions import Action
 from tokpack_core.store.store import Store
+from tokpack_core.training.segments import ImageAttention
 
 STAGE = "megatron_dataset"
-VERSION = 2
+VERSION = 3
 FEWEST_PACKS = 2
+PART_BITS = 40
+"""Of a document's row in its part, in the number that tells documents of a block apart."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,8 @@ class PrefixJob:
     sequence_length: int
     eod: int
     align: int
+    image_attention: ImageAttention | None
+    """None for a corpus of text."""
 
     @property
     def name(self) -> str:
@@ -84,10 +92,15 @@ def build(work: Workplace, dataset: str) -> Built:
     length = config.packing.sequence_length
     align = config.packing.align
     parameters: dict[str, Any] = {"sequence_length": length, "mixture": config.mixture, "align": align}
+    interleaved = {name for name in config.mixture if work.project.corpora[name].content_field is not None}
+    attention = ImageAttention[config.image_attention.upper()]
+    attentions = {name: attention if name in interleaved else None for name in config.mixture}
+    if interleaved:
+        parameters["image_attention"] = {name: config.image_attention for name in sorted(interleaved)}
     inputs = {"plans": str(plans), "tokenizer": str(tokenizer)}
     action = Action(STAGE, VERSION, parameters, inputs)
     blocks = read_blocks(plans_folder)
-    write = partial(write_dataset, work.store, work.engine, blocks, config.mixture, facts, length, align)
+    write = partial(write_dataset, work.store, work.engine, blocks, config.mixture, attentions, facts, length, align)
     return finish(work, asset_key(dataset), Unit(action, write))
 
 
@@ -96,6 +109,7 @@ def write_dataset(
     engine: LocalEngine,
     blocks: list[Block],
     mixture: dict[str, float],
+    attentions: dict[str, ImageAttention | None],
     tokenizer: dict[str, Any],
     sequence_length: int,
     align: int,
@@ -109,7 +123,7 @@ def write_dataset(
             chosen = [block for block in blocks if (block.corpus, block.split) == (corpus, split) and block.packs]
             if chosen:
                 sizes = tokenizer["vocab_size"], sequence_length, eod, align
-                jobs.append(PrefixJob(store, folder, corpus, split, chosen, *sizes))
+                jobs.append(PrefixJob(store, folder, corpus, split, chosen, *sizes, attentions[corpus]))
     written = dict(zip((job.name for job in jobs), engine.map(write_prefix, jobs), strict=True))
     packs = {name: facts["packs"] for name, facts in written.items()}
     lines = {split: split_blend(jobs, packs, mixture, split) for split in SPLITS}
@@ -121,6 +135,7 @@ def write_dataset(
         "sequence_length": sequence_length,
         "vocab_size": tokenizer["vocab_size"],
         "eod": eod,
+        "image": tokenizer["special_tokens"].get("image"),
         "dtype": dtype_for(tokenizer["vocab_size"]).name,
         "align": align,
         "packs": packs,
@@ -135,30 +150,43 @@ def write_prefix(job: PrefixJob) -> dict[str, int]:
     prefix = job.folder / job.name
     docs_prefix = prefix.with_name(f"{prefix.name}_docs")
     continued = 0
-    with PackedWriter(prefix, docs_prefix, dtype, job.sequence_length, job.eod, job.align) as writer:
+    sizes = job.sequence_length, job.eod, job.align
+    with PackedWriter(prefix, docs_prefix, dtype, *sizes, job.image_attention) as writer:
         for block in job.blocks:
-            plan, source = read_plan(job.store, block, dtype)
-            writer.write_block(plan, np.arange(plan.packs), source)
+            plan, runs, source = read_plan(job.store, block, dtype)
+            writer.write_block(plan, np.arange(plan.packs), source, runs)
             continued += int(np.count_nonzero(plan.chunk < plan.chunks - 1))
     exported = writer.close()
-    return {"packs": exported.packs, "padding": exported.padding, "continued_pieces": continued}
+    counts = {"packs": exported.packs, "padding": exported.padding, "continued_pieces": continued}
+    if job.image_attention is None:
+        return counts
+    return counts | {"images": exported.images, "image_tokens": exported.image_tokens}
 
 
-def read_plan(store: Store, block: Block, dtype: np.dtype) -> tuple[PackingPlan, TokenSource]:
-    """A block's plan with its packs in final order; each segment stands for a document of its own in the source."""
+def read_plan(store: Store, block: Block, dtype: np.dtype) -> tuple[PackingPlan, ModeRuns, TokenSource]:
+    """A block's plan with its packs in final order, the runs of its segments, and where their tokens are.
+
+    Documents are numbered by part and row, so that pieces of one document can be told from others.
+    """
     table = pq.read_table(objects.require_object(store, block.object) / "plan.parquet", memory_map=False)
-    columns = {name: table[name].to_numpy() for name in table.column_names}
-    pack_offsets = np.searchsorted(columns["pack"], np.arange(block.packs + 1))
-    segments = np.arange(table.num_rows, dtype=np.int32)
-    chunks = columns["chunk"], columns["chunks"]
-    plan = PackingPlan(pack_offsets, segments, columns["start"], columns["length"], *chunks)
+    rows = {name: table[name].to_numpy() for name in table.column_names}
+    first = first_rows(rows)
+    offsets = np.append(first, table.num_rows).astype(np.int64)
+    runs = ModeRuns(offsets, rows["length"], rows["mode"])
+    pieces = {name: rows[name][first] for name in ("pack", "part", "document", "start", "chunk", "chunks")}
+    length = np.add.reduceat(rows["length"], first) if first.size else rows["length"]
+    pack_offsets = np.searchsorted(pieces["pack"], np.arange(block.packs + 1))
+    keys = pieces["part"].astype(np.int64) << PART_BITS | pieces["document"]
+    known, document = np.unique(keys, return_inverse=True)
+    columns = document.astype(np.int32), pieces["start"], length.astype(np.int32), pieces["chunk"], pieces["chunks"]
+    part, row = known >> PART_BITS, known & ((1 << PART_BITS) - 1)
     parts = [objects.require_object(store, shard) / "part" for shard in block.shards]
-    position = np.zeros(table.num_rows, np.int64)
+    position = np.zeros(known.size, np.int64)
     for number, prefix in enumerate(parts):
-        chosen = columns["part"] == number
-        position[chosen] = document_positions(prefix, columns["document"][chosen], dtype)
+        chosen = part == number
+        position[chosen] = document_positions(prefix, row[chosen], dtype)
     tokens = [map_tokens(bin_path(prefix), dtype) for prefix in parts]
-    return plan, TokenSource(tokens, columns["part"], position)
+    return PackingPlan(pack_offsets, *columns), runs, TokenSource(tokens, part.astype(np.int32), position)
 
 
 def document_positions(prefix: Path, documents: npt.NDArray[np.int64], dtype: np.dtype) -> npt.NDArray[np.int64]:

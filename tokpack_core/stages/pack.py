@@ -139,6 +139,7 @@ class Documents:
 def read_documents(paths: list[Path], split: str) -> Documents:
     parts, rows, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     spans: list[pa.Array] = []
+    interleaved = False
     for number, path in enumerate(paths):
         columns = [name for name in ("split", "tokens", "images") if name in pq.read_schema(path).names]
         table = pq.read_table(path, columns=columns, memory_map=False)
@@ -147,8 +148,9 @@ def read_documents(paths: list[Path], split: str) -> Documents:
         rows.append(chosen.astype(np.int64))
         lengths.append(table["tokens"].to_numpy()[chosen])
         if "images" in columns:
+            interleaved = True
             spans += table["images"].take(pa.array(chosen)).chunks
-    images = image_spans(spans) if spans or "images" in columns else None
+    images = image_spans(spans) if interleaved else None
     return Documents(np.concatenate(parts), np.concatenate(rows), np.concatenate(lengths), images)
 
 
@@ -201,6 +203,15 @@ def write_blocks(
     split_figures = {place: figures.as_dict() for place, figures in by_split.items()}
     sums = {"figures": total.as_dict(), "by_split": split_figures, "mixing": mixing.as_dict()}
     return {"tokenizer": tokenizer, **parameters, **sums}
+
+
+def first_rows(rows: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
+    """Rows of a plan with which a piece begins: those of one piece follow each other and differ in start and mode."""
+    size = rows["pack"].size
+    new = np.ones(size, np.bool_)
+    if size:
+        new[1:] = np.logical_or.reduce([np.diff(rows[name]) != 0 for name in ("pack", "part", "document", "chunk")])
+    return np.flatnonzero(new)
 
 
 def read_blocks(folder: Path) -> list[Block]:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from tokpack_core.errors import InputError, StoreError
 from tokpack_core.stages import export
-from tokpack_core.stages.pack import Block, read_blocks
+from tokpack_core.stages.pack import Block, first_rows, read_blocks
 from tokpack_core.store import objects
 from tokpack_core.store.lineage import LineageGraph
 from tokpack_core.store.objects import ObjectRef
@@ -110,7 +110,10 @@ def plan_columns(version: DatasetVersion, block: Block) -> dict[str, npt.NDArray
     """A block's plan as arrays, with `offset`: first position of each segment within its pack."""
     table = pq.read_table(objects.require_object(version.store, block.object) / "plan.parquet", memory_map=False)
     columns = {name: table[name].to_numpy() for name in table.column_names}
-    taken = -(-columns["length"].astype(np.int64) // version.align) * version.align
+    taken = columns["length"].astype(np.int64)
+    pieces = first_rows(columns)
+    if pieces.size:  # what follows a piece up to the next multiple counts with its last run
+        taken[np.append(pieces[1:], taken.size) - 1] += -np.add.reduceat(taken, pieces) % version.align
     ends = np.cumsum(taken)
     starts = ends - taken
     first = np.searchsorted(columns["pack"], columns["pack"])

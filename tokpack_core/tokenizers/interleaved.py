@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tokpack_core.corpus.content import IMAGE, block_offsets, column, has_content, is_image, text_blocks
 from tokpack_core.errors import InputError
+from tokpack_core.packing.image_spans import ImageSpans
 from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.vision.schemes import QWEN_MAX_RATIO, compared, image_tokens
@@ -34,6 +35,9 @@ class Images:
     """[images]: tokens, at least 1."""
     name: pa.Array
     """[images], string or null."""
+
+    def as_spans(self) -> ImageSpans:
+        return ImageSpans(self.offsets, self.start, self.length)
 
     def as_column(self, shift: int) -> pa.Array:
         """One list of SPAN a document, starts moved by the tokens put in front of each."""

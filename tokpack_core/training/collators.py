@@ -18,7 +18,7 @@ from tokpack_core.training.layout import (
 )
 from tokpack_core.training.packed_dataset import Pack
 from tokpack_core.training.segments import joined
-from tokpack_core.training.visibility import visibility
+from tokpack_core.training.visible_keys import visibility
 
 Batch = dict[str, torch.Tensor]
 

@@ -20,7 +20,8 @@ from megatron.core.datasets.utils import Split
 from tokpack_core.errors import InputError
 from tokpack_core.training.collators import megatron_sample, require_causal
 from tokpack_core.training.packed_dataset import PackedDataset
-from tokpack_core.training.visibility import dense_mask, visibility
+from tokpack_core.training.visibility import dense_mask
+from tokpack_core.training.visible_keys import visibility
 
 
 class PackedGPTDataset(GPTDataset):

@@ -12,19 +12,14 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from tokpack_core.errors import InputError
-from tokpack_core.training.segments import FILL, ImageAttention
-
-if TYPE_CHECKING:  # its kernels would be compiled in every process that only reads
-    from tokpack_core.megatron.export import Plan
+from tokpack_core.training.segments import ImageAttention
 
 ROW = np.dtype([("document", "<i4"), ("image_attention", "i1")])
-Int64 = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.void]
 
 
@@ -51,6 +46,11 @@ class SegmentsWriter(AbstractContextManager["SegmentsWriter"]):
         self._write_header()
         self._file.close()
 
+    def abandon(self) -> None:
+        """Give up: the unfinished file is removed."""
+        self._file.close()
+        self.path.unlink(missing_ok=True)
+
     def _write_header(self) -> None:
         """numpy leaves room for the shape to grow, so the header keeps its size."""
         shape = {"descr": np.lib.format.dtype_to_descr(ROW), "fortran_order": False, "shape": (self._rows,)}
@@ -62,29 +62,14 @@ class SegmentsWriter(AbstractContextManager["SegmentsWriter"]):
         if kind is None:
             self.close()
         else:
-            self._file.close()
-            self.path.unlink(missing_ok=True)
+            self.abandon()
 
 
-def segment_rows(plan: Plan, pack_order: Int64, sequence_length: int, image_attention: ImageAttention) -> Rows:
-    """Rows of the packs `pack_order` [packs] of `plan`, in that order, with a row for each filled tail.
-
-    Neighbouring segments are one document when the second goes on where the first ends.
-    """
-    counts = np.diff(plan.pack_offsets)[pack_order]
-    filled = plan.loads()[pack_order] < sequence_length
-    firsts = np.cumsum(counts) - counts
-    segments = np.repeat(plan.pack_offsets[pack_order] - firsts, counts) + np.arange(counts.sum())
-    document, start = plan.document[segments], plan.start[segments]
-    ends = start + plan.length[segments]
-    new = np.append(True, (document[1:] != document[:-1]) | (start[1:] != ends[:-1]))[: document.size]
-    new[firsts] = True
-    number = np.cumsum(new)
-    rows = np.zeros(segments.size + int(filled.sum()), ROW)
+def segment_rows(document: npt.NDArray[np.int32], image_attention: ImageAttention) -> Rows:
+    """Rows of sequences, [sequences]; document is the number of each within its pack, FILL for what is filled."""
+    rows = np.zeros(document.size, ROW)
+    rows["document"] = document
     rows["image_attention"] = image_attention
-    rows["document"] = FILL
-    place = np.arange(segments.size) + np.repeat(np.cumsum(filled) - filled, counts)
-    rows["document"][place] = number - np.repeat(number[firsts], counts)
     return rows
 
 
