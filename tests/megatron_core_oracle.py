@@ -1,6 +1,7 @@
 """Run by test_megatron_core in a process of its own: reads prefixes with the real megatron-core.
 
-stdin: {"datasets": [{"prefix", "mmap"}], "gpt": [{"prefix", "sequence_length", "eod", "vocab_size", "cache"}]}
+stdin: {"datasets": [{"prefix", "mmap", "multimodal"}], "gpt": [{"prefix", "sequence_length", "eod", "vocab_size",
+"cache"}]}
 stdout: the same two lists with what megatron-core read. Arrays are copied while the dataset is alive: views into a
 closed mapping crash.
 """
@@ -26,8 +27,15 @@ class SpecialIds:
         self.unique_identifiers = OrderedDict(vocab_size=vocab_size, eod=eod)
 
 
-def read_dataset(prefix: str, mmap: bool) -> dict[str, Any]:
-    dataset = IndexedDataset(prefix, multimodal=False, mmap=mmap)
+def read_dataset(prefix: str, mmap: bool, multimodal: bool = False) -> dict[str, Any]:
+    dataset = IndexedDataset(prefix, multimodal=multimodal, mmap=mmap)
+    if multimodal:
+        pairs = [dataset[i] for i in range(len(dataset))]
+        return {
+            "sequences": [tokens.tolist() for tokens, _ in pairs],
+            "modes": [int(mode) for _, mode in pairs],
+            "document_indices": dataset.document_indices.tolist(),
+        }
     return {
         "dtype": dataset.index.dtype.__name__,
         "sequence_lengths": dataset.sequence_lengths.tolist(),

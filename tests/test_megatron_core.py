@@ -13,15 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tokpack_core.config import Strategy
+from tokpack_core.config import PackingConfig, Strategy
 from tokpack_core.megatron.export import PackedWriter, TokenSource
 from tokpack_core.megatron.indexed_dataset import dtype_for, read_index
 from tokpack_core.megatron.indexed_reader import IndexedReader
 from tokpack_core.megatron.shards import ShardWriter
+from tokpack_core.packing.image_spans import ImageSpans, document_runs, mode_runs
 from tokpack_core.packing.permutation import permuted
 from tokpack_core.packing.plan import PackingPlan
+from tokpack_core.packing.policies import pack_documents
 from tokpack_core.packing.strategies import pack
 from tokpack_core.packing.truncation import packing_figures
+from tokpack_core.training.segments import ImageAttention
 
 SEQUENCE_LENGTH = 32
 EOD = 0
@@ -90,13 +93,78 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], E
     return {(name, s): export(root / name / s, VOCABULARIES[name], s) for name, s in CASES}
 
 
+@dataclass(frozen=True)
+class InterleavedExport:
+    """Documents of (tokens, mode) runs, in shards and in packs."""
+
+    folder: Path
+    documents: list[list[tuple[list[int], int]]]
+
+    def prefix(self, name: str) -> str:
+        return str(self.folder / name)
+
+
+def export_interleaved(folder: Path, vocab_size: int) -> InterleavedExport:
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(1)
+    placeholder = vocab_size - 1
+    documents: list[list[tuple[list[int], int]]] = [[]]
+    for number in range(80):
+        runs: list[tuple[list[int], int]] = []
+        for _ in range(int(rng.integers(0, 6))):
+            if rng.random() < 0.6 or (runs and runs[-1][1] == 0):
+                runs.append(([placeholder] * int(rng.integers(1, 21)), 1))
+            else:
+                runs.append((rng.integers(1, placeholder, int(rng.integers(1, 30))).tolist(), 0))
+        end = [] if runs and runs[-1][1] == 0 else [([EOD], 0)]
+        if not end:
+            runs[-1][0].append(EOD)
+        documents.append(runs + end if number else [])
+    lengths = np.array([sum(len(tokens) for tokens, _ in runs) for runs in documents])
+    starts, sizes, offsets = [], [], [0]
+    for runs in documents:
+        ends = np.cumsum([len(tokens) for tokens, _ in runs])
+        starts += [int(end) - len(tokens) for end, (tokens, mode) in zip(ends, runs, strict=True) if mode]
+        sizes += [len(tokens) for tokens, mode in runs if mode]
+        offsets.append(len(starts))
+    images = ImageSpans(*(np.array(values, np.int64) for values in (offsets, starts, sizes)))
+    ids = np.array([token for runs in documents for tokens, _ in runs for token in tokens], np.int32)
+    dtype = dtype_for(vocab_size)
+    with ShardWriter(folder / "shard", dtype, vocab_size) as shard:
+        shard.append(Encoded(ids, np.concatenate([[0], np.cumsum(lengths)])), document_runs(lengths, images))
+    packing = PackingConfig(sequence_length=SEQUENCE_LENGTH, images_per_pack=2, align=4)
+    plan = pack_documents(lengths, packing, b"", images).plan
+    tokens = IndexedReader(folder / "shard").tokens
+    source = TokenSource([tokens], np.zeros(lengths.size, np.int32), np.cumsum(lengths) - lengths)
+    names = folder / "packed", folder / "packed_docs"
+    with PackedWriter(*names, dtype, SEQUENCE_LENGTH, EOD, 4, ImageAttention.CAUSAL) as writer:
+        writer.write_block(plan, np.arange(plan.packs), source, mode_runs(plan, images))
+    return InterleavedExport(folder, documents)
+
+
 @pytest.fixture(scope="module")
-def oracle(exports: dict[tuple[str, str], Export], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def interleaved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, InterleavedExport]:
+    root = tmp_path_factory.mktemp("interleaved")
+    return {name: export_interleaved(root / name, vocab_size) for name, vocab_size in VOCABULARIES.items()}
+
+
+@pytest.fixture(scope="module")
+def oracle(
+    exports: dict[tuple[str, str], Export],
+    interleaved: dict[str, InterleavedExport],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, Any]:
     """What megatron-core reads, by dataset and by case; its import is slow, so one process reads everything."""
     datasets = [
         {"prefix": e.prefix(name), "mmap": mmap}
         for e in exports.values()
         for name in ("shard", "packed", "packed_docs")
+        for mmap in (True, False)
+    ]
+    datasets += [
+        {"prefix": e.prefix(name), "mmap": mmap, "multimodal": True}
+        for e in interleaved.values()
+        for name in ("shard", "packed_docs")
         for mmap in (True, False)
     ]
     cache = tmp_path_factory.mktemp("cache")
@@ -146,6 +214,30 @@ def test_indexed_dataset_reads_the_same_arrays_and_tokens(
         assert got["sequence_lengths"] == index.sequence_lengths.tolist()
         assert got["sequence_pointers"] == index.sequence_pointers.tolist()
         assert got["document_indices"] == index.document_indices.tolist()
+
+
+@pytest.mark.parametrize("mmap", [True, False])
+@pytest.mark.parametrize("name", VOCABULARIES)
+def test_multimodal_indexed_dataset_reads_runs_and_modes(
+    interleaved: dict[str, InterleavedExport], oracle: dict[str, Any], name: str, mmap: bool
+) -> None:
+    e = interleaved[name]
+    shard = oracle["datasets"][e.prefix("shard"), mmap]
+    read = list(zip(shard["sequences"], shard["modes"], strict=True))
+    assert read == [run for runs in e.documents for run in runs]
+    assert np.diff(shard["document_indices"]).tolist() == [len(runs) for runs in e.documents]
+    packed = oracle["datasets"][e.prefix("packed_docs"), mmap]
+    edges = packed["document_indices"]
+    images = []
+    for begin, end in pairwise(edges):
+        sequences, modes = packed["sequences"][begin:end], packed["modes"][begin:end]
+        assert sum(map(len, sequences)) == SEQUENCE_LENGTH
+        assert sum(modes) <= 2
+        images += [tokens for tokens, mode in zip(sequences, modes, strict=True) if mode]
+        assert all(
+            VOCABULARIES[name] - 1 not in tokens for tokens, mode in zip(sequences, modes, strict=True) if not mode
+        )
+    assert sorted(images) == sorted(tokens for runs in e.documents for tokens, mode in runs if mode)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -34,7 +34,7 @@ OUTPUTS: dict[str, tuple[int, str]] = {
     "tokenized_shards/bpe_600/code": (1, "26ae181debd639cf"),
     "tokenized_shards/bpe_600/docs": (1, "20d15314e93a7d58"),
     "packed_sequences/base": (2, "15db10e3d8a0d953"),
-    "megatron_dataset/base": (2, "c5b84b9d2b0bb36d"),
+    "megatron_dataset/base": (3, "3a0e89b23bb31994"),
 }
 
 

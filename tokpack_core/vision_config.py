@@ -49,6 +49,7 @@ class VisionConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     scheme: VisionScheme
+    """The rule by which an image becomes tokens."""
     image_size: int | None = Side
     """vit_patches, llava_next, internvl: pixels of a side of the square image or tile."""
     patch_size: int | None = Side
@@ -58,13 +59,15 @@ class VisionConfig(BaseModel):
     grid: tuple[tuple[int, int], ...] | None = Field(default=None, min_length=1, max_length=256)
     """llava_next: the resolutions [height, width] that an image may take."""
     min_tiles: int | None = Field(default=None, ge=1, le=256)
+    """internvl: fewest tiles of an image."""
     max_tiles: int | None = Field(default=None, ge=1, le=256)
-    """internvl."""
+    """internvl: most tiles of an image, without the thumbnail."""
     thumbnail: bool | None = None
     """internvl: whether an image of several tiles has a small whole one besides."""
     min_pixels: int | None = Pixels
+    """qwen2_5_vl: area up to which a smaller image is enlarged."""
     max_pixels: int | None = Pixels
-    """qwen2_5_vl: area within which an image is brought."""
+    """qwen2_5_vl: area to which a larger image is reduced."""
     latents: int | None = Field(default=None, ge=1, le=2**20)
     """perceiver, q_former: tokens of every image."""
     refused_images: Literal["error", "drop"] = "error"
