@@ -19,6 +19,7 @@ from tokpack_core.errors import InputError
 from tokpack_core.megatron.indexed_reader import IndexedReader
 from tokpack_core.megatron.shards import ShardWriter
 from tokpack_core.tokenizers.encoded import from_lists
+from tokpack_core.training.segments import PackSegments, text_segments
 
 LISTS = [[5] * 20 + [0], [6, 6, 0], [], [7] * 8 + [0], [8, 0]]
 
@@ -91,15 +92,33 @@ def test_pieces_gaps_and_tail_by_hand() -> None:
     assert not with_guessed_tail([segment(4, 0)])[0].filler
 
 
+def text(lengths: list[int]) -> PackSegments:
+    return text_segments(np.array(lengths, np.int32), filled_tail=False)
+
+
+def test_an_image_is_a_square_in_the_picture() -> None:
+    columns = [1, 3, 2], [0, 1, 0], [0, 0, 0], [0, 2, 0]
+    length, mode, document, attention = (np.array(column, np.int32) for column in columns)
+    segments = PackSegments(length, mode.astype(np.int8), document, attention.astype(np.int8))
+    assert [line.plain for line in mask_picture(segments, ["red", "green", "blue"])] == [
+        "██          ",
+        "  ██████    ",
+        "  ██████    ",
+        "  ██████    ",
+        "██████████  ",
+        "████████████",
+    ]
+
+
 def test_the_mask_is_block_causal() -> None:
-    seen, piece = sampled_mask(np.array([3, 1, 2]))
+    seen, piece = sampled_mask(text([3, 1, 2]))
     assert seen.shape == (48, 48)  # 6 positions, 8 samples each
     position = np.arange(48) // 8
     owner = np.array([0, 0, 0, 1, 2, 2])
     assert piece.tolist() == owner[position].tolist()
     wanted = (owner[position][:, None] == owner[position][None, :]) & (position[:, None] >= position[None, :])
     np.testing.assert_array_equal(seen, wanted)
-    picture = mask_picture([3, 1, 2], ["red", "green", "blue"])
+    picture = mask_picture(text([3, 1, 2]), ["red", "green", "blue"])
     assert [line.plain for line in picture] == [
         "██          ",
         "████        ",
@@ -109,7 +128,7 @@ def test_the_mask_is_block_causal() -> None:
         "        ████",
     ]
     assert picture[3].spans[3].style == "green"
-    assert len(mask_picture([4096], ["red"])) == CELLS
+    assert len(mask_picture(text([4096]), ["red"])) == CELLS
 
 
 def test_inspect_shows_the_store_s_pieces_and_a_picture(tmp_path: Path) -> None:
