@@ -1,11 +1,12 @@
 """What is built without being asked: exactly what depends on a change, and nothing when content stays the same."""
 
+import json
 import time
 
 import dagster as dg
 import pytest
 
-from tests.dagster_server import dagster_dev, python_module
+from tests.dagster_server import DagsterServer, dagster_dev, python_module
 from tests.small_project import SmallProject, write_small_project
 from tokpack_assets.build_defs import build_defs
 from tokpack_assets.sources import report_sources
@@ -163,24 +164,93 @@ def test_a_wrong_schedule_is_told(project: SmallProject, old: str, new: str, sai
 
 
 START_SENSOR = """mutation($s: SensorSelector!) { startSensor(sensorSelector: $s) { __typename } }"""
-RUNS = "{ runsOrError { ... on Runs { results { runId status assetSelection { path } } } } }"
+STOP_SCHEDULE = "mutation($id: String!) { stopRunningSchedule(id: $id) { __typename } }"
+SCHEDULE = """query($s: ScheduleSelector!) { scheduleOrError(scheduleSelector: $s) {
+    ... on Schedule { scheduleState { id } } } }"""
+RUNS = """{ runsOrError { ... on Runs { results { runId tags { key value } stepKeysToExecute
+    assetMaterializations { assetKey { path }
+        metadataEntries { label ... on IntMetadataEntry { intValue } } } } } } }"""
+REST_SECONDS = 45
+"""Three evaluations of the conditions."""
+
+
+def runs(server: DagsterServer, tag: str) -> list[dict]:
+    """Runs with a tag, newest first."""
+    found = server.query(RUNS)["runsOrError"]["results"]
+    return [run for run in found if tag in {t["key"] for t in run["tags"]}]
+
+
+def start_automation(server: DagsterServer) -> None:
+    selector = {"repositoryName": "__repository__", "repositoryLocationName": server.location()}
+    started = server.query(START_SENSOR, s=selector | {"sensorName": "automation"})["startSensor"]
+    assert started["__typename"] == "Sensor"
+
+
+def add_document(project: SmallProject, name: str) -> None:
+    path = project.folder / "data" / "docs" / "1.jsonl"
+    document = {"id": name, "text": f"a new document {name}", "lang": "en"}
+    path.write_text(path.read_text() + json.dumps(document) + "\n")
+
+
+def wait_for_new_version(project: SmallProject, asset: str, server: DagsterServer) -> None:
+    store = open_store(project.store)
+    before = history.require_latest(store, asset)
+    end = time.monotonic() + 400
+    while history.require_latest(store, asset) == before:
+        assert time.monotonic() < end, server.query(RUNS)
+        time.sleep(2)
 
 
 def test_the_real_daemon_rebuilds_a_changed_corpus_and_then_rests(project: SmallProject) -> None:
     with dagster_dev(project, python_module("dagster", "dev", "-w", "workspace.yaml")) as server:
         assert server.wait(server.launch("rebuild_all")) == "SUCCESS"
-        selector = {"repositoryName": "__repository__", "repositoryLocationName": "tokpack", "sensorName": "automation"}
-        assert server.query(START_SENSOR, s=selector)["startSensor"]["__typename"] == "Sensor"
+        start_automation(server)
         store = open_store(project.store)
         before = {key: history.require_latest(store, key) for key in history.list_assets(store)}
-        path = project.folder / "data" / "docs" / "1.jsonl"
-        path.write_text(path.read_text() + '{"id": "new", "text": "a new document", "lang": "en"}\n')
-        end = time.monotonic() + 400
-        while history.require_latest(store, "megatron_dataset/base") == before["megatron_dataset/base"]:
-            assert time.monotonic() < end, server.query(RUNS)
-            time.sleep(2)
+        add_document(project, "new")
+        wait_for_new_version(project, "megatron_dataset/base", server)
         after = {key: history.require_latest(store, key) for key in before}
         assert {key for key in before if after[key] != before[key]} == BUILT_FROM_DOCS
-        runs = server.query(RUNS)["runsOrError"]["results"]
-        time.sleep(45)
-        assert len(server.query(RUNS)["runsOrError"]["results"]) == len(runs)
+        launched = len(runs(server, "dagster/from_automation_condition"))
+        time.sleep(REST_SECONDS)
+        assert len(runs(server, "dagster/from_automation_condition")) == launched
+
+
+@pytest.mark.slow
+def test_the_real_daemon_keeps_the_schedule_and_the_gate(project: SmallProject) -> None:
+    """A scheduled run in which nothing changed executes no unit; a failed blocking check stops automation behind it."""
+    add_schedules(project, "schedules:\n  each_minute: {cron: '* * * * *'}\n")
+    with dagster_dev(project, python_module("dagster", "dev", "-w", "workspace.yaml")) as server:
+        assert server.wait(server.launch("rebuild_all")) == "SUCCESS"
+        done = {run["runId"] for run in runs(server, "dagster/schedule_name")}
+        end = time.monotonic() + 200
+        while not (new := [r for r in runs(server, "dagster/schedule_name") if r["runId"] not in done]):
+            assert time.monotonic() < end
+            time.sleep(2)
+        selector = {"repositoryName": "__repository__", "repositoryLocationName": server.location()}
+        state = server.query(SCHEDULE, s=selector | {"scheduleName": "each_minute"})["scheduleOrError"]["scheduleState"]
+        server.query(STOP_SCHEDULE, id=state["id"])
+        assert server.wait(new[-1]["runId"]) == "SUCCESS"
+        (scheduled,) = [run for run in runs(server, "dagster/schedule_name") if run["runId"] == new[-1]["runId"]]
+        units = {
+            "/".join(event["assetKey"]["path"]): entry["intValue"]
+            for event in scheduled["assetMaterializations"]
+            for entry in event["metadataEntries"]
+            if entry["label"] == "units_run"
+        }
+        store = open_store(project.store)
+        assert units == dict.fromkeys(history.list_assets(store), 0)
+
+        project.edit("max_rare_token_share: 0.5", "max_rare_token_share: 0.0")
+        project.edit("rare_below: 2", "rare_below: 50")
+        assert server.reload() is None
+        before = {key: history.require_latest(store, key) for key in history.list_assets(store)}
+        start_automation(server)
+        add_document(project, "other")
+        wait_for_new_version(project, "vocabulary_report/bpe_600", server)
+        time.sleep(REST_SECONDS)
+        after = {key: history.require_latest(store, key) for key in before}
+        changed = {key for key in before if after[key] != before[key]}
+        assert changed == {"corpus/docs", "normalized_corpus/docs", "vocabulary_report/bpe_600"}
+        asked = {step for run in runs(server, "dagster/from_automation_condition") for step in run["stepKeysToExecute"]}
+        assert not any(step.startswith(("tokenized_shards", "packed", "megatron")) for step in asked)

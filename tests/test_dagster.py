@@ -1,28 +1,23 @@
-"""The graph as Dagster sees it: definitions, `tokpack build`, and the real webserver with its daemon."""
+"""The graph as Dagster sees it: definitions and `tokpack build`."""
 
 import json
 import os
-import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
-from tests.dagster_server import dagster_dev, environment, python_module
+from tests.dagster_server import TOKPACK, environment
 from tests.small_project import SmallProject, write_small_project
 from tokpack_assets.build_defs import build_defs
+from tokpack_assets.building import text_changes
 from tokpack_assets.run import is_interruption
 from tokpack_core.engine import LocalEngine
 from tokpack_core.store import history
 from tokpack_core.store.store import open_store
-
-TOKPACK = [sys.executable, "-c", "from tokpack_assets.cli import main; main()"]
-MATERIALIZED = """{ assetsOrError { ... on AssetConnection { nodes { key { path } definition { isMaterializable }
-    assetMaterializations(limit: 1) { tags { key value } } } } } }"""
 
 
 @pytest.fixture
@@ -94,6 +89,8 @@ def test_build_from_the_command_line(project: SmallProject) -> None:
         assert shown["digest"] == entry.object.digest
         assert entry.run
         assert shown["units_run"] >= 1
+    (changes,) = text_changes(assets["normalized_corpus/docs"])
+    assert changes.startswith("nfc changed 1 documents (")
     again = json.loads(tokpack(project, "build", "--json").stdout)["assets"]
     assert {key: shown["units_run"] for key, shown in again.items()} == dict.fromkeys(assets, 0)
     assert {key: shown["digest"] for key, shown in again.items()} == {k: s["digest"] for k, s in assets.items()}
@@ -232,39 +229,3 @@ def test_a_killed_build_leaves_the_next_one_free_to_finish(project: SmallProject
         assert again.returncode == 0, again.stderr
     store = open_store(project.store)
     assert {key: history.require_latest(store, key).object for key in expected} == expected
-
-
-def test_the_real_webserver_builds_the_graph_and_shows_it_green(project: SmallProject) -> None:
-    """`dagster dev -w workspace.yaml`: launches the job that rebuilds all, in real run processes."""
-    with dagster_dev(project, python_module("dagster", "dev", "-w", "workspace.yaml")) as server:
-        run = server.launch("rebuild_all")
-        assert server.wait(run) == "SUCCESS"
-        nodes = server.query(MATERIALIZED)["assetsOrError"]["nodes"]
-        digests = {}
-        for node in nodes:
-            if node["definition"]["isMaterializable"]:
-                tags = {t["key"]: t["value"] for t in node["assetMaterializations"][0]["tags"]}
-                digests["/".join(node["key"]["path"])] = tags["dagster/data_version"]
-        store = open_store(project.store)
-        assert digests == {key: history.require_latest(store, key).object.digest for key in digests}
-        assert len(digests) == 10
-        if shutil.which("chromium"):
-            show_graph(server.url, Path("test-output"))
-
-
-def show_graph(url: str, folder: Path) -> None:
-    from playwright.sync_api import sync_playwright
-
-    folder.mkdir(exist_ok=True)
-    quiet = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-sync"]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=quiet)
-        page = browser.new_page(viewport={"width": 2400, "height": 1300})
-        page.goto(f"{url}/asset-groups")
-        for group in ("corpora", "tokenizers", "datasets"):
-            page.locator(f"foreignObject >> text={group}").first.click()
-            page.wait_for_timeout(700)
-        page.get_by_text("Materialized").first.wait_for()
-        page.screenshot(path=folder / "graph.png")
-        assert page.get_by_text("Failed").count() == 0
-        browser.close()

@@ -33,8 +33,8 @@ OUTPUTS: dict[str, tuple[int, str]] = {
     "vocabulary_report/bpe_600": (2, "f197a15985b3e9a2"),
     "tokenized_shards/bpe_600/code": (1, "26ae181debd639cf"),
     "tokenized_shards/bpe_600/docs": (1, "20d15314e93a7d58"),
-    "packed_sequences/base": (2, "15db10e3d8a0d953"),
-    "megatron_dataset/base": (3, "3a0e89b23bb31994"),
+    "packed_sequences/base": (3, "67fdd9e94a325643"),
+    "megatron_dataset/base": (3, "b6f6959a64149766"),
 }
 
 

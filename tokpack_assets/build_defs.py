@@ -1,5 +1,6 @@
 """The Dagster definitions that a configuration gives: one asset for each plan of the graph."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,12 +8,13 @@ from typing import Any
 import dagster as dg
 
 from tokpack_assets.automation import automation_sensor, rebuild_condition, schedules
+from tokpack_assets.links import CODE_VERSION_TAG, INPUT_DATA_VERSION_TAG_PREFIX
 from tokpack_assets.metadata import asset_metadata
 from tokpack_assets.sources import source_sensor, source_spec
 from tokpack_core.config import Project
 from tokpack_core.engine import LocalEngine
 from tokpack_core.errors import TokpackError
-from tokpack_core.stages.asset import Workplace
+from tokpack_core.stages.asset import Built, Workplace
 from tokpack_core.stages.graph import AssetPlan, plan_graph
 from tokpack_core.stages.unit import OnProgress
 from tokpack_core.store.store import open_store
@@ -20,6 +22,18 @@ from tokpack_core.verdict import Verdict
 
 CORES = "cores"
 """The pool of steps that use all cores: dagster.yaml lets one of them run at a time, whatever run it belongs to."""
+CHECKS = {
+    "rare_token_share": "Few vocabulary entries are rare in the training sample, or never seen.",
+    "vocabulary_utilization": "Most vocabulary entries are seen in the training sample.",
+    "round_trip": "Test documents come back from encode and decode as they were.",
+    "normalization_agreement": "The tokenizer's own file gives raw text the ids of normalized text.",
+    "packing_utilization": "Packs are filled with tokens, not with padding.",
+    "nothing_lost": "Tokens in are tokens out, but for what policies were told to drop.",
+    "readable_by_megatron": "Megatron-Core opens every prefix: indices, lengths and sizes are as it wants them.",
+    "tokens_in_are_tokens_out": "As many tokens stand in the files as were planned.",
+}
+LONGEST_TAG = 63
+"""Dagster's limit of a tag's value."""
 KINDS = {
     "corpus": {"inventory"},
     "normalized_corpus": {"parquet"},
@@ -76,12 +90,16 @@ def make_asset(
         automation_condition=rebuild_condition(plan, project),
         pool=pool,
         kinds=KINDS[plan.stage],
+        owners=list(plan.owners),
+        tags={f"tokpack/{kind}": name[:LONGEST_TAG] for kind, name in plan.parts.items()},
         check_specs=[
-            dg.AssetCheckSpec(name, asset=key, blocking=blocking) for name, blocking in plan.check_names.items()
+            dg.AssetCheckSpec(name, asset=key, blocking=blocking, description=CHECKS.get(name))
+            for name, blocking in plan.check_names.items()
         ],
         config_schema={"retrain": dg.Field(bool, default_value=False)} if plan.stage == "tokenizer_model" else None,
     )
     def materialize(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+        begin = time.monotonic()
         progress = on_progress or (lambda now: context.log.info(now.describe()))
         asked = plan.key in retrain or bool((context.op_execution_context.op_config or {}).get("retrain"))
         try:
@@ -92,11 +110,29 @@ def make_asset(
             raise dg.Failure(description=str(error), allow_retries=False) from error
         return dg.MaterializeResult(
             data_version=dg.DataVersion(built.entry.object.digest),
-            metadata=asset_metadata(built),
+            metadata=asset_metadata(built, time.monotonic() - begin, context.instance),
             check_results=checks,
+            tags=provenance_tags(plan, built),
         )
 
     return materialize
+
+
+def provenance_tags(plan: AssetPlan, built: Built) -> dict[str, str]:
+    """What Dagster records of an asset's making: the versions that were read, and the code that made it.
+
+    Left to itself, Dagster takes what was newest when the step began, so a frozen tokenizer that was kept would pass
+    for one of the newest text and code, and not be shown as out of date.
+    """
+    tags = {
+        f"{INPUT_DATA_VERSION_TAG_PREFIX}/{key}": version
+        for key, version in built.made_from.items()
+        if key in plan.upstream
+    }
+    if built.stale:
+        _, _, parameters = plan.code_version.partition("-")
+        tags[CODE_VERSION_TAG] = f"{built.code_version}-{parameters}"
+    return tags
 
 
 def check_results(verdicts: list[Verdict]) -> Iterator[dg.AssetCheckResult]:

@@ -67,15 +67,24 @@ def demo(
 def dev(
     port: Annotated[int, typer.Option("--port", "-p", help="Port on 127.0.0.1.")] = 3000,
 ) -> None:
-    """Open the Dagster UI on this machine: materialize, observe, explain."""
-    from tokpack_assets.environment import configs_folder, prepare_dagster_home
+    """Open the Dagster UI on this machine: materialize, observe, explain.
+
+    Vocabulary reports are served on the next port, or where TOKPACK_REPORTS says.
+    """
+    from tokpack_assets import report_server
+    from tokpack_assets.environment import HOST, configs_folder, store_folder
+    from tokpack_assets.run import open_instance
     from tokpack_core.config_files import load_project
 
     with show_errors():
         load_project(configs_folder())
-    prepare_dagster_home()
-    arguments = ["-m", "tokpack_assets.definitions", "-h", "127.0.0.1", "-p", str(port)]
-    print(f"the Dagster UI opens on http://127.0.0.1:{port}", flush=True)
+        with open_instance():
+            pass
+    if not os.environ.get("TOKPACK_REPORTS"):
+        os.environ["TOKPACK_REPORTS"] = f"http://{HOST}:{port + 1}"
+        report_server.start(store_folder(), port + 1)
+    arguments = ["-m", "tokpack_assets.definitions", "-h", HOST, "-p", str(port)]
+    print(f"the Dagster UI opens on http://{HOST}:{port}", flush=True)
     os.execv(sys.executable, [sys.executable, "-W", "ignore", "-m", "dagster", "dev", *arguments])
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from tokpack_core.errors import TokpackError
 
+HOST = "127.0.0.1"
+REPORTS_PORT = 3001
 DAGSTER_YAML = """\
 telemetry:
   enabled: false
@@ -18,7 +20,8 @@ concurrency:
     granularity: op
 run_monitoring:
   enabled: true
-  free_slots_after_run_end_seconds: 300
+  poll_interval_seconds: 15
+  free_slots_after_run_end_seconds: 15
 """
 
 
@@ -28,6 +31,11 @@ def configs_folder() -> Path:
 
 def store_folder() -> Path:
     return Path(os.environ.get("TOKPACK_STORE") or "store").absolute()
+
+
+def reports_address() -> str:
+    """Where the store's vocabulary reports are served: by `tokpack dev`, or where TOKPACK_REPORTS says."""
+    return (os.environ.get("TOKPACK_REPORTS") or f"http://{HOST}:{REPORTS_PORT}").rstrip("/")
 
 
 def prepare_dagster_home() -> Path:

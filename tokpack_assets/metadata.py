@@ -1,78 +1,164 @@
-"""What Dagster's UI shows of a built asset: figures that plot, tables, paths and the report's page."""
+"""What Dagster's UI shows of a built asset: figures that plot over time, tables, a picture, paths and links.
+
+Numbers are plain, so the UI plots them; it shows few plots, so each stage names the figures worth one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import dagster as dg
 import orjson
 
-from tokpack_core.stages import export, normalize, pack, report
+from tokpack_assets.environment import reports_address
+from tokpack_assets.links import version_link
+from tokpack_assets.pictures import bars, curve
+from tokpack_core.stages import corpus, export, normalize, pack, report, shards, tokenizer
 from tokpack_core.stages.asset import Built, read_json
 
 Shown = dict[str, Any]
+SHORT = 12
+DIGITS = 6
+BAR = 20
 
 
-def asset_metadata(built: Built) -> Shown:
+def asset_metadata(built: Built, seconds: float, instance: dg.DagsterInstance) -> Shown:
     """Metadata of one materialization: plain Python values and MetadataValues."""
-    shown: Shown = {
-        "digest": built.entry.object.digest,
-        "path": dg.MetadataValue.path(str(built.folder)),
-        "size_bytes": built.manifest.size + built.units_bytes,
-        "units_run": built.units_run,
-        "units_reused": built.units_reused,
-    }
+    shown: Shown = {"digest": built.entry.object.digest, "version": built.entry.number}
     if built.stale:
         shown["stale"] = f"kept, though {built.stale}; train again with `tokpack build --retrain {built.asset}`"
-    if "tokenizer" in built.counts:
-        shown["tokenizer"] = str(built.counts["tokenizer"])
-    of_stage = OF_STAGE.get(built.entry.object.stage)
-    return shown | numbers(built.counts) | (of_stage(built) if of_stage else {})
+    shown |= tokenizer_links(built, instance) | OF_STAGE[built.entry.object.stage](built)
+    rows = [{"asset": key, "version": version[:SHORT]} for key, version in built.made_from.items()]
+    return shown | {
+        "made_from": table(rows, ["asset", "version"]),
+        "size_bytes": built.manifest.size + built.units_bytes,
+        "seconds": round(seconds, 2),
+        "units_run": built.units_run,
+        "units_reused": built.units_reused,
+        "path": dg.MetadataValue.path(str(built.folder)),
+    }
 
 
-def numbers(counts: Mapping[str, Any]) -> dict[str, int | float]:
-    return {name: value for name, value in counts.items() if type(value) in (int, float)}
+def tokenizer_links(built: Built, instance: dg.DagsterInstance) -> Shown:
+    """The tokenizer that an asset was made with, by name and digest, with links to its asset and to that version."""
+    found = [(key, digest) for key, digest in built.made_from.items() if key.startswith(f"{tokenizer.STAGE}/")]
+    for name, digest in found:
+        key = dg.AssetKey(name.split("/"))
+        link = version_link(instance, key, digest)
+        return {
+            "tokenizer": dg.MetadataValue.asset(key),
+            "tokenizer_version": dg.MetadataValue.md(f"[{name} {digest[:SHORT]}]({link})"),
+            "tokenizer_digest": digest,
+        }
+    return {}
+
+
+def figures(counts: dict[str, Any], names: Iterable[str]) -> Shown:
+    found = {name: counts[name] for name in names if counts.get(name) is not None}
+    return {name: round(value, DIGITS) if isinstance(value, float) else value for name, value in found.items()}
+
+
+def corpus_metadata(built: Built) -> Shown:
+    return figures(built.counts, ("files", "bytes"))
 
 
 def normalization_metadata(built: Built) -> Shown:
-    return {name: dg.MetadataValue.json(built.counts[name]) for name in ("problems", "normalization")}
+    shown = figures(built.counts, ("documents", "bytes", "train_bytes", "valid_bytes", "test_bytes", "parts"))
+    skipped = built.counts["problems"].get("skipped", {})
+    shown["documents_skipped"] = sum(skipped.values())
+    return shown | {name: dg.MetadataValue.json(built.counts[name]) for name in ("problems", "normalization")}
+
+
+def tokenizer_metadata(built: Built) -> Shown:
+    shown = figures(built.counts, ("family", "vocab_size", "sample_bytes", "unicode"))
+    rows = [{"role": role, "id": number} for role, number in built.counts["special_tokens"].items()]
+    return shown | {"special_tokens": table(rows, ["role", "id"])}
 
 
 def report_metadata(built: Built) -> Shown:
-    figures = read_json(built.folder / "report.json")
-    languages = figures["test"]["languages"]
+    found = read_json(built.folder / report.REPORT)
+    sample, test = found["sample"], found["test"]
+    points = sample["rank_curve"]
+    names = ("bytes_per_token", "tokens_per_word", "tokens_per_character")
+    rows = [row | {"bar": bar(row["bytes_per_token"], test["languages"])} for row in test["languages"]]
+    columns = ["lang", "bytes_per_token", "bar", "documents", "bytes", "tokens", "tokens_per_word"]
+    rare = [{**row, "seen": "never" if row["below"] == 1 else f"< {row['below']} times"} for row in sample["rare"]]
+    shares = {f"rare_share_below_{row['below']}": row["share"] for row in sample["rare"]}
     return {
-        "report": dg.MetadataValue.url((built.folder / "report.html").as_uri()),
-        "vocabulary_utilization": figures["sample"]["vocabulary_utilization"],
-        "bytes_per_token": table(languages, ["lang", "documents", "bytes", "tokens", "bytes_per_token"]),
+        "report": dg.MetadataValue.url(f"{reports_address()}/{built.folder.name}/{report.PAGE}"),
+        "coverage": dg.MetadataValue.md(
+            curve(points["rank"], points["coverage"], "tokens covered by frequent entries")
+        ),
+        **figures(sample, ("vocabulary_utilization",)),
+        **figures(shares, shares),
+        **figures(test, names),
+        "bytes_per_token_by_language": table(rows, columns),
+        "rare_entries": table(rare, ["seen", "entries", "share", "text", "partial_utf8", "single_byte"]),
+        "report_file": dg.MetadataValue.path(str(built.folder / report.PAGE)),
     }
 
 
+def shards_metadata(built: Built) -> Shown:
+    counts = built.counts
+    shown = figures(counts, ("documents", "empty_documents", "tokens", "bytes", "shards"))
+    return shown | ({"bytes_per_token": counts["bytes"] / counts["tokens"]} if counts["tokens"] else {})
+
+
 def packing_metadata(built: Built) -> Shown:
-    rows = [{"split": name, **figures} for name, figures in built.counts["by_split"].items()]
-    columns = ["split", "documents", "tokens", "packs", "utilization", "needless_cuts", "unavoidable_cuts"]
-    return numbers(built.counts["figures"]) | {"by_split": table(rows, columns)}
+    found = built.counts["figures"]
+    names = ("utilization", "packs", "tokens", "documents", "padding", "needless_cuts", "unavoidable_cuts")
+    rows = [{"corpus_and_split": place, **of} for place, of in built.counts["by_split"].items()]
+    fill = built.counts["packs_by_fill"]
+    return {
+        "fill": dg.MetadataValue.md(bars(fill, "packs by fill, from empty to full")),
+        **figures(found, (*names, "tokens_lost", "tokens_dropped")),
+        "packs_by_fill": table(fill_rows(fill), ["filled", "packs", "share", "bar"]),
+        "by_split": table(rows, ["corpus_and_split", *names]),
+    }
+
+
+def fill_rows(fill: list[int]) -> list[Shown]:
+    """A row a tenth, the fullest first."""
+    steps = len(fill) - 1
+    total = max(sum(fill), 1)
+    names = [f"{100 * step // steps} to {100 * (step + 1) // steps} %" for step in range(steps)]
+    rows = [
+        {"filled": name, "packs": packs, "share": packs / total, "bar": "█" * round(BAR * packs / total)}
+        for name, packs in zip([*names, "full"], fill, strict=True)
+    ]
+    return rows[::-1]
+
+
+def bar(value: float | None, rows: list[Shown]) -> str:
+    longest = max(row["bytes_per_token"] or 0 for row in rows)
+    return "█" * round(BAR * (value or 0) / longest) if longest else ""
 
 
 def export_metadata(built: Built) -> Shown:
     rows = [{"prefix": prefix, "packs": packs} for prefix, packs in built.counts["packs"].items()]
-    arguments = built.folder / "megatron_arguments.sh"
+    packs = sum(built.counts["packs"].values())
     return {
+        "packs": packs,
+        "tokens": packs * built.counts["sequence_length"],
+        **figures(built.counts, ("sequence_length", "vocab_size", "dtype")),
         "prefixes": table(rows, ["prefix", "packs"]),
-        "megatron_arguments": dg.MetadataValue.path(str(arguments)),
+        "megatron_arguments": dg.MetadataValue.path(str(built.folder / "megatron_arguments.sh")),
     }
 
 
 OF_STAGE: dict[str, Callable[[Built], Shown]] = {
+    corpus.STAGE: corpus_metadata,
     normalize.STAGE: normalization_metadata,
+    tokenizer.STAGE: tokenizer_metadata,
     report.STAGE: report_metadata,
+    shards.STAGE: shards_metadata,
     pack.STAGE: packing_metadata,
     export.STAGE: export_metadata,
 }
 
 
-def table(rows: list[dict[str, Any]], columns: list[str]) -> Any:
+def table(rows: list[Shown], columns: list[str]) -> Any:
     """Rows as a table in the UI; a value that is no number and no string is shown as JSON."""
     records = [dg.TableRecord({name: plain(row.get(name)) for name in columns}) for row in rows]
     kinds = {int: "int", float: "float"}
@@ -82,4 +168,6 @@ def table(rows: list[dict[str, Any]], columns: list[str]) -> Any:
 
 
 def plain(value: Any) -> str | int | float:
-    return value if isinstance(value, str | int | float) else orjson.dumps(value).decode()
+    if isinstance(value, float):
+        return round(value, DIGITS)
+    return value if isinstance(value, str | int) else orjson.dumps(value).decode()

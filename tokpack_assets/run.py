@@ -13,6 +13,7 @@ from typing import Any
 import dagster as dg
 
 from tokpack_assets.build_defs import build_defs
+from tokpack_assets.dead_runs import end_dead_runs
 from tokpack_assets.environment import prepare_dagster_home
 from tokpack_assets.sources import report_sources
 from tokpack_core.config import Project
@@ -102,6 +103,7 @@ def open_instance() -> Iterator[dg.DagsterInstance]:
     finally:
         os.close(folder)
     with instance:
+        end_dead_runs(instance)
         yield instance
 
 
@@ -127,7 +129,9 @@ def built_assets(events: list[dg.DagsterEvent]) -> Iterator[tuple[str, dict[str,
         if event.is_step_materialization and event.asset_key:
             metadata = event.step_materialization_data.materialization.metadata
             plain = {
-                name: value.value for name, value in metadata.items() if isinstance(value.value, str | int | float)
+                name: value.value
+                for name, value in metadata.items()
+                if isinstance(value.value, str | int | float | dict)
             }
             yield event.asset_key.to_user_string(), plain
 

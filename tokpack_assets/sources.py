@@ -4,15 +4,13 @@ from pathlib import Path
 
 import dagster as dg
 
+from tokpack_assets.links import DATA_VERSION_TAG
 from tokpack_core.config import CorpusConfig, Project
 from tokpack_core.corpus.files import find_files
 from tokpack_core.errors import InputError
-from tokpack_core.stages.corpus import fingerprint
-from tokpack_core.stages.graph import source_key
-from tokpack_core.store.actions import json_digest
+from tokpack_core.stages.corpus import source_key, source_version
 
 INTERVAL_SECONDS = 60
-DATA_VERSION_TAG = "dagster/data_version"
 
 
 def source_spec(project: Project, corpus: str) -> dg.AssetSpec:
@@ -23,11 +21,12 @@ def source_spec(project: Project, corpus: str) -> dg.AssetSpec:
         group_name="corpora",
         description=f"Source files of `{corpus}`: {paths}. Watched by size and time; hashed by corpus/{corpus}.",
         kinds={"file"},
+        owners=list(project.corpora[corpus].owners),
     )
 
 
 def data_version(config: CorpusConfig, base: Path) -> str:
-    return json_digest(fingerprint(find_files(config.paths, base)))
+    return source_version(find_files(config.paths, base))
 
 
 def changed_sources(
@@ -64,10 +63,11 @@ def source_sensor(project: Project) -> dg.SensorDefinition:
         minimum_interval_seconds=INTERVAL_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
-    def source_files(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+    def source_files(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         events, problems = changed_sources(project, context.instance)
-        if events:
-            return dg.SensorResult(asset_events=events)
-        return dg.SkipReason("; ".join(f"{c}: {p}" for c, p in problems.items()) or "no source file changed")
+        said = "; ".join(f"corpus {corpus}: {problem}" for corpus, problem in problems.items())
+        if said:
+            context.log.warning(said)
+        return dg.SensorResult(asset_events=events, skip_reason=said or (None if events else "no source file changed"))
 
     return source_files

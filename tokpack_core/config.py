@@ -7,6 +7,7 @@ find into one sentence with file, line, key and the nearest right key.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -68,6 +69,15 @@ def check_shares(shares: dict[str, float]) -> dict[str, float]:
         raise ValueError(f"shares must be positive numbers, not {bad}")
     return shares
 
+
+def check_owner(owner: str) -> str:
+    if not OWNER.fullmatch(owner):
+        raise ValueError(f"{owner!r} is no owner: write an e-mail address, or team:name")
+    return owner
+
+
+OWNER = re.compile(r"team:[A-Za-z0-9_]+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
+Owners = tuple[Annotated[str, AfterValidator(check_owner)], ...]
 
 Shares = Annotated[dict[str, float], AfterValidator(check_shares), Field(min_length=1)]
 
@@ -142,6 +152,8 @@ class CorpusConfig(ReadConfig):
     """Shares of the splits; a document's split is drawn from the hash of its id."""
     split_seed: Seed = 0
     """Another seed gives other splits."""
+    owners: Owners = ()
+    """Who answers for it, shown in the UI: e-mail addresses, or teams as team:name."""
 
 
 def check_pretokenizer(pretokenizer: str) -> str:
@@ -301,6 +313,8 @@ class TokenizerConfig(TrainConfig):
     """Whether changed training text is a reason to train again."""
     checks: TokenizerChecks = TokenizerChecks()
     """Limits of the gate before the shards."""
+    owners: Owners = ()
+    """Who answers for it, shown in the UI: e-mail addresses, or teams as team:name."""
 
     @model_validator(mode="after")
     def has_training_text(self) -> TokenizerConfig:
@@ -380,6 +394,8 @@ class DatasetConfig(Model):
     """Keys the order of packs."""
     checks: DatasetChecks = DatasetChecks()
     """Limits of the gate before the export."""
+    owners: Owners = ()
+    """Who answers for it, shown in the UI: e-mail addresses, or teams as team:name."""
 
 
 class ScheduleConfig(Model):

@@ -38,32 +38,43 @@ class LocalEngine:
             TokpackError: a worker died (it was killed, or memory ran out).
         """
         workers = min(self.workers, len(items))
-        if workers <= 1:
-            yield from map(function, items)
-            return
-        context = multiprocessing.get_context("forkserver")
-        others = set(multiprocessing.active_children())
-        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=end_with_parent)
-        try:
-            waiting: deque[Future[Result]] = deque()
-            for item in items:
-                if len(waiting) >= 2 * workers:
-                    yield waiting.popleft().result()
-                waiting.append(pool.submit(function, item))
-            while waiting:
+        return map(function, items) if workers <= 1 else in_processes(function, items, workers)
+
+
+def call_apart(function: Callable[[Item], Result], item: Item) -> Result:
+    """Calls a function in a process of its own, which an interrupt ends though it be in native code for hours.
+
+    Raises:
+        TokpackError: the process died.
+    """
+    (result,) = in_processes(function, [item], 1)
+    return result
+
+
+def in_processes(function: Callable[[Item], Result], items: Sequence[Item], workers: int) -> Iterator[Result]:
+    context = multiprocessing.get_context("forkserver")
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=end_with_parent)
+    try:
+        waiting: deque[Future[Result]] = deque()
+        for item in items:
+            if len(waiting) >= 2 * workers:
                 yield waiting.popleft().result()
-        except BrokenProcessPool as error:
-            raise TokpackError(
-                "a worker process died, most likely killed for lack of memory; run again with fewer workers "
-                "(TOKPACK_WORKERS), finished units are kept"
-            ) from error
-        except BaseException as error:
-            if not isinstance(error, Exception):
-                # An interrupt does not wait for units, which may run for minutes; nothing of theirs has a name yet.
-                end_processes(set(multiprocessing.active_children()) - others)
-            raise
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            waiting.append(pool.submit(function, item))
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool as error:
+        raise TokpackError(
+            "a worker process died, most likely killed for lack of memory; run again with fewer workers "
+            "(TOKPACK_WORKERS), finished units are kept"
+        ) from error
+    except BaseException as error:
+        if not isinstance(error, Exception):
+            # An interrupt does not wait for units, which may run for minutes; nothing of theirs has a name yet.
+            end_processes(set(multiprocessing.active_children()) - others)
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def end_processes(processes: Iterable[BaseProcess]) -> None:

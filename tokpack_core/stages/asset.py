@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ class Workplace:
     Attributes:
         run: the Dagster run that asks, for the history.
         retrain: whether frozen tokenizers are trained again.
+        read: the version of each asset that the build has read, by key: Dagster is told this and not what was newest
+            when the step began.
     """
 
     project: Project
@@ -34,6 +36,7 @@ class Workplace:
     on_progress: OnProgress
     run: str | None = None
     retrain: bool = False
+    read: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class Built:
         units_run: pieces of work done now, the asset's own object included.
         units_reused: pieces of work found in the store.
         stale: why the asset is out of date though it was kept, if it is.
+        code_version: number of the stage's code that made it.
+        made_from: versions (digests) of the assets that it was made from, by key.
     """
 
     asset: str
@@ -56,6 +61,8 @@ class Built:
     units_run: int
     units_reused: int
     stale: str | None = None
+    code_version: int = 0
+    made_from: dict[str, str] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[str, Any]:
@@ -68,8 +75,10 @@ def build_under_lease(build: Callable[[Workplace], Built], work: Workplace) -> B
     Raises:
         TokpackError: in place of every error of the file system.
     """
+    work = replace(work, read={})
     with leases.hold(work.store), file_errors(work.store, "build"):
-        return build(work)
+        built = build(work)
+    return replace(built, made_from=dict(sorted(work.read.items())))
 
 
 def finish(
@@ -92,6 +101,7 @@ def finish(
         units.run + (not cached),
         units.reused + cached,
         stale,
+        unit.action.code_version,
     )
 
 
@@ -99,7 +109,8 @@ def kept(work: Workplace, asset: str, entry: HistoryEntry, stale: str | None) ->
     """The newest version as it stands, without any work."""
     leases.claim(work.store, entry.object)
     manifest = objects.read_manifest(work.store, entry.object)
-    return Built(asset, entry, manifest, objects.folder_of(work.store, entry.object), 0, 0, 1, stale)
+    made_by = actions.read_action(work.store, entry.object.stage, entry.action).code_version
+    return Built(asset, entry, manifest, objects.folder_of(work.store, entry.object), 0, 0, 1, stale, made_by)
 
 
 def current(work: Workplace, asset: str) -> tuple[ObjectRef, Path]:
@@ -110,7 +121,17 @@ def current(work: Workplace, asset: str) -> tuple[ObjectRef, Path]:
     """
     ref = history.require_latest(work.store, asset).object
     leases.claim(work.store, ref)
+    work.read[asset] = ref.digest
     return ref, objects.require_object(work.store, ref)
+
+
+def note_version_read(work: Workplace, asset: str, listed: Callable[[Path], set[str]], used: set[str]) -> None:
+    """Notes which version of an asset was read by way of the objects that it lists, if the history still has it."""
+    work.read.pop(asset, None)
+    for entry in reversed(history.entries(work.store, asset)):
+        if objects.exists(work.store, entry.object) and listed(objects.folder_of(work.store, entry.object)) == used:
+            work.read[asset] = entry.object.digest
+            return
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -22,7 +22,7 @@ from tokpack_core.errors import InputError
 from tokpack_core.stages.asset import Built, Workplace, finish
 from tokpack_core.stages.unit import Unit
 from tokpack_core.store import actions, history, objects
-from tokpack_core.store.actions import Action, library_versions
+from tokpack_core.store.actions import Action, json_digest, library_versions
 from tokpack_core.store.files import sha256_of
 
 STAGE = "corpus"
@@ -39,6 +39,11 @@ class InventoryFile:
 
 def asset_key(corpus: str) -> str:
     return f"corpus/{corpus}"
+
+
+def source_key(corpus: str) -> str:
+    """The external asset that stands for a corpus's files."""
+    return f"source/{corpus}"
 
 
 def source_files(work: Workplace, corpus: str) -> list[SourceFile]:
@@ -64,8 +69,14 @@ def fingerprint(files: list[SourceFile]) -> dict[str, str]:
     return {file.name: f"{file.size}:{file.mtime_ns}:{file.inode}" for file in files}
 
 
+def source_version(files: list[SourceFile]) -> str:
+    """The data version of the external asset: changes when a stat of its files does."""
+    return json_digest(fingerprint(files))
+
+
 def build(work: Workplace, corpus: str) -> Built:
     files = source_files(work, corpus)
+    work.read[source_key(corpus)] = source_version(files)
     action = Action(STAGE, VERSION, inputs={"files": fingerprint(files)}, libraries=library_versions("pyarrow"))
     known = known_digests(work, corpus, action.inputs["files"])
     unit = Unit(action, partial(write_inventory, files, known, work.engine.workers))

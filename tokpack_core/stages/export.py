@@ -16,6 +16,7 @@ A prefix of fewer than two packs gives GPTDataset no sample and is left out of t
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -36,8 +37,9 @@ from tokpack_core.megatron.indexed_reader import map_tokens
 from tokpack_core.packing.image_spans import ModeRuns
 from tokpack_core.packing.plan import PackingPlan
 from tokpack_core.stages import pack as pack_stage
+from tokpack_core.stages import shards as shards_stage
 from tokpack_core.stages import tokenizer as tokenizer_stage
-from tokpack_core.stages.asset import Built, Workplace, current, finish
+from tokpack_core.stages.asset import Built, Workplace, current, finish, note_version_read
 from tokpack_core.stages.pack import Block, first_rows, read_blocks
 from tokpack_core.stages.unit import Unit
 from tokpack_core.store import objects
@@ -100,8 +102,18 @@ def build(work: Workplace, dataset: str) -> Built:
     inputs = {"plans": str(plans), "tokenizer": str(tokenizer)}
     action = Action(STAGE, VERSION, parameters, inputs)
     blocks = read_blocks(plans_folder)
+    note_shards(work, config.tokenizer, blocks)
     write = partial(write_dataset, work.store, work.engine, blocks, config.mixture, attentions, facts, length, align)
     return finish(work, asset_key(dataset), Unit(action, write))
+
+
+def note_shards(work: Workplace, tokenizer: str, blocks: list[Block]) -> None:
+    """Notes the shards that were packed, which need not be the newest, as what the dataset is made from."""
+    used: dict[str, set[str]] = defaultdict(set)
+    for block in blocks:
+        used[block.corpus].update(map(str, block.shards))
+    for corpus, units in used.items():
+        note_version_read(work, shards_stage.asset_key(tokenizer, corpus), shards_stage.listed_units, units)
 
 
 def write_dataset(

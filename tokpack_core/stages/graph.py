@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from tokpack_core.config import Project
 from tokpack_core.errors import ConfigError
-from tokpack_core.stages import corpus, export, normalize, pack, report, shards, tokenizer
+from tokpack_core.stages import corpus, export, export_checks, normalize, pack, report, shards, tokenizer
 from tokpack_core.stages.asset import Built, Workplace, build_under_lease
 from tokpack_core.store.actions import json_digest
 from tokpack_core.verdict import Verdict
@@ -24,6 +24,8 @@ class AssetPlan:
         upstream: keys of the assets it reads.
         code_version: the stage's number and the digest of its parameters.
         check_names: checks whose verdicts `verdicts` gives, and whether each blocks what is downstream.
+        parts: what of the configuration it belongs to, by kind: corpus, tokenizer, dataset.
+        owners: who answers for these.
     """
 
     key: str
@@ -35,11 +37,20 @@ class AssetPlan:
     build: Callable[[Workplace], Built]
     check_names: dict[str, bool] = field(default_factory=dict)
     verdicts: Callable[[Workplace], list[Verdict]] | None = None
+    parts: dict[str, str] = field(default_factory=dict)
+    owners: tuple[str, ...] = ()
 
 
-def source_key(name: str) -> str:
-    """The external asset that stands for a corpus's files."""
-    return f"source/{name}"
+PARTS: dict[str, tuple[str, ...]] = {
+    corpus.STAGE: ("corpus",),
+    normalize.STAGE: ("corpus",),
+    tokenizer.STAGE: ("tokenizer",),
+    report.STAGE: ("tokenizer",),
+    shards.STAGE: ("tokenizer", "corpus"),
+    pack.STAGE: ("dataset",),
+    export.STAGE: ("dataset",),
+}
+"""What the names in the key of an asset are names of."""
 
 
 def plan_graph(project: Project) -> list[AssetPlan]:
@@ -48,7 +59,18 @@ def plan_graph(project: Project) -> list[AssetPlan]:
     plans += [plan for name in project.tokenizers for plan in tokenizer_plans(project, name)]
     plans += [shards_plan(project, *pair) for pair in project.encoded_pairs()]
     plans += [plan for name in project.datasets for plan in dataset_plans(project, name)]
-    return [replace(plan, build=partial(build_under_lease, plan.build)) for plan in plans]
+    return [complete(project, plan) for plan in plans]
+
+
+def complete(project: Project, plan: AssetPlan) -> AssetPlan:
+    parts = dict(zip(PARTS[plan.stage], plan.key.split("/")[1:], strict=True))
+    sections: dict[str, Mapping[str, Any]] = {
+        "corpus": project.corpora,
+        "tokenizer": project.tokenizers,
+        "dataset": project.datasets,
+    }
+    owners = dict.fromkeys(owner for kind, name in parts.items() for owner in sections[kind][name].owners)
+    return replace(plan, build=partial(build_under_lease, plan.build), parts=parts, owners=tuple(owners))
 
 
 def code_version(number: int, parameters: Any = None) -> str:
@@ -62,7 +84,7 @@ def corpus_plans(project: Project, name: str) -> Iterator[AssetPlan]:
         corpus.STAGE,
         "corpora",
         f"Inventory of the source files of `{name}`: names, sizes and sha256.",
-        (source_key(name),),
+        (corpus.source_key(name),),
         code_version(corpus.VERSION, config.paths),
         partial(corpus.build, corpus=name),
     )
@@ -136,6 +158,8 @@ def dataset_plans(project: Project, name: str) -> Iterator[AssetPlan]:
         (pack.asset_key(name), *encoded),
         code_version(export.VERSION, config.mixture),
         partial(export.build, dataset=name),
+        export_checks.CHECKS,
+        partial(export_checks.verdicts, dataset=name),
     )
 
 

@@ -99,7 +99,7 @@ def asset_key(corpus: str) -> str:
 
 def parameters(config: CorpusConfig) -> dict[str, Any]:
     """All of a corpus's configuration that shapes its normalized bytes."""
-    shaping = config.model_dump(mode="json", exclude={"paths"})
+    shaping = config.model_dump(mode="json", exclude={"paths", "owners"})
     if config.content_field is None:
         del shaping["content_field"]
     return shaping
@@ -294,6 +294,12 @@ def read_parts(store: Store, folder: Path) -> list[Part]:
         )
         for row in rows
     ]
+
+
+def listed_parts(folder: Path) -> set[str]:
+    """`unit/file` of every part that a normalized corpus lists."""
+    rows = pq.read_table(folder / "parts.parquet", columns=["object", "file"], memory_map=False).to_pylist()
+    return {f"{row['object']}/{row['file']}" for row in rows}
 
 
 def read_part(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:

@@ -3,9 +3,10 @@
 A unit is a block: a run of shards of one corpus, about BLOCK_DOCUMENTS, and one split. It publishes `plan.parquet`
 with a row a segment (pack, part, document, start, length, chunk, chunks, mode), packs numbered in their final order.
 A piece of a document with images has a row for each run of text and each image, all with the piece's chunk. The order
-of packs is a keyed permutation within the block; how well it mixes is measured and stands in the counts. The asset's
-object lists its blocks in `blocks.parquet`, each corpus and split ordered by the hash of the block's key, and with each
-block the shards that `part` counts through.
+of packs is a keyed permutation within the block; how well it mixes is measured and stands in the counts. `fill.json`
+says how many packs are filled to less than 10 %, 20 %, … 100 %, and how many are full. The asset's object lists its
+blocks in `blocks.parquet`, each corpus and split ordered by the hash of the block's key, and with each block the shards
+that `part` counts through.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tokpack_core.packing.plan import PackingPlan
 from tokpack_core.packing.policies import image_figures, pack_documents
 from tokpack_core.packing.truncation import PackingFigures, packing_figures
 from tokpack_core.stages import tokenizer as tokenizer_stage
-from tokpack_core.stages.asset import Built, Workplace, current, finish
+from tokpack_core.stages.asset import Built, Workplace, current, finish, read_json, write_json
 from tokpack_core.stages.runs import cut_runs
 from tokpack_core.stages.shards import Shard, read_shards
 from tokpack_core.stages.unit import Unit, run_units
@@ -41,11 +42,12 @@ from tokpack_core.verdict import Verdict
 
 STAGE = "packed_sequences"
 UNIT_STAGE = "packing_block"
-VERSION = 2
+VERSION = 3
 BLOCK_DOCUMENTS = 10**5
 BLOCK_SHARDS = 256
 BLOCK_LIMIT = 10**6
 LENGTH_BYTES = 8
+FILL_STEPS = 10
 CHECKS = {"packing_utilization": True, "nothing_lost": True}
 
 PLAN_SCHEMA = pa.schema(
@@ -119,9 +121,16 @@ def write_plan(paths: list[Path], split: str, packing: PackingConfig, key: str, 
     plan = packed.plan
     order = permuted(plan.packs, f"packs of {key}".encode())
     write_segments(plan.in_order(order), documents, folder / "plan.parquet")
+    write_json(folder / "fill.json", packs_by_fill(plan, packing.sequence_length))
     of_images = image_figures(packed, documents.images, packing)
     figures = packing_figures(plan, documents.tokens, packing.sequence_length, packing.align, packed.dropped, of_images)
     return {"split": split, "figures": figures.as_dict(), "mixing": measure_mixing(plan, order).as_dict()}
+
+
+def packs_by_fill(plan: PackingPlan, sequence_length: int) -> list[int]:
+    """Packs by the tenth up to which they are filled, [FILL_STEPS + 1]; the last ones are full."""
+    steps: list[int] = np.bincount(plan.loads() * FILL_STEPS // sequence_length, minlength=FILL_STEPS + 1).tolist()
+    return steps
 
 
 @dataclass(frozen=True)
@@ -189,10 +198,14 @@ def write_blocks(
     """Lists the blocks in their final order and sums their figures by corpus and split."""
     total = PackingFigures()
     mixing = Mixing()
+    fill = [0] * (FILL_STEPS + 1)
     by_split: dict[str, PackingFigures] = {}
     listed = []
     for row in sorted(rows, key=lambda r: (r["corpus"], SPLITS.index(r["split"]), r["key"])):
-        counts = objects.read_manifest(store, ObjectRef.parse(row["object"])).counts
+        ref = ObjectRef.parse(row["object"])
+        counts = objects.read_manifest(store, ref).counts
+        block_fill = read_json(objects.require_object(store, ref) / "fill.json")
+        fill = [sum(packs) for packs in zip(fill, block_fill, strict=True)]
         figures = PackingFigures.from_dict(counts["figures"])
         place = f"{row['corpus']}/{row['split']}"
         by_split[place] = by_split.get(place, PackingFigures()) + figures
@@ -202,6 +215,7 @@ def write_blocks(
     pq.write_table(pa.Table.from_pylist(listed, schema=BLOCKS_SCHEMA), folder / "blocks.parquet", compression="zstd")
     split_figures = {place: figures.as_dict() for place, figures in by_split.items()}
     sums = {"figures": total.as_dict(), "by_split": split_figures, "mixing": mixing.as_dict()}
+    sums["packs_by_fill"] = fill
     return {"tokenizer": tokenizer, **parameters, **sums}
 
 

@@ -40,6 +40,7 @@ from tokpack_core.vocabulary.report_page import render_page
 STAGE = "vocabulary_report"
 UNIT_STAGE = "token_counts"
 VERSION = 2
+REPORT, PAGE = "report.json", "report.html"
 ROUND_TRIP_DOCUMENTS = 200
 """Documents of a part whose round trip is tried."""
 AGREEMENT_DOCUMENTS = 1_000
@@ -148,8 +149,8 @@ def write_report(store: Store, name: str, read: Inputs, folder: Path) -> dict[st
     report = build_report(name, facts, tokenizer.vocabulary(), sample, test, tokenizer=tokenizer)
     report["round_trip"] = sum_round_trips(store, read.test)
     report["normalization_agreement"] = judge_agreement(store, tokenizer, read.normalized)
-    write_json(folder / "report.json", report)
-    (folder / "report.html").write_text(render_page(report), encoding="utf-8")
+    write_json(folder / REPORT, report)
+    (folder / PAGE).write_text(render_page(report), encoding="utf-8")
     sample.write(folder)
     return {"tokenizer": str(read.tokenizer), "sample_tokens": int(sample.tokens.sum())}
 
@@ -187,7 +188,7 @@ def verdicts(work: Workplace, tokenizer: str) -> list[Verdict]:
         StoreError: there is no report, or it is one of another version of the tokenizer.
     """
     _, folder = current(work, asset_key(tokenizer))
-    report = read_json(folder / "report.json")
+    report = read_json(folder / REPORT)
     tokenizer_ref, _ = tokenizer_stage.current_tokenizer(work, tokenizer)
     if report["tokenizer"]["digest"] != str(tokenizer_ref):
         raise StoreError(

@@ -201,6 +201,10 @@ def write_shards(
     return counts | {"vision": {"scheme": vision.scheme, **images.as_dict(), "warnings": warnings(vision)}}
 
 
+def listed_units(folder: Path) -> set[str]:
+    return set(pq.read_table(folder / "shards.parquet", columns=["object"], memory_map=False)["object"].to_pylist())
+
+
 def read_shards(work: Workplace, tokenizer: str, corpus: str) -> list[Shard]:
     """The newest shards of a corpus, in the order of its parts."""
     _, folder = current(work, asset_key(tokenizer, corpus))

@@ -6,15 +6,18 @@ library changed; it is then shown as stale, and trained again on request only.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tokpack_core.config import Project, SpecialTokens, TrainConfig, UnicodeForm
+from tokpack_core.engine import call_apart
 from tokpack_core.errors import ConfigError, InputError
-from tokpack_core.stages.asset import Built, Workplace, current, finish, kept
+from tokpack_core.stages import normalize
+from tokpack_core.stages.asset import Built, Workplace, current, finish, kept, note_version_read
 from tokpack_core.stages.sample import SamplePart, plan_sample, sample_inputs, sample_texts
-from tokpack_core.stages.unit import Unit
+from tokpack_core.stages.unit import Build, Unit
 from tokpack_core.store import actions, history, objects
 from tokpack_core.store.actions import Action, library_versions
 from tokpack_core.store.files import sha256_of
@@ -25,9 +28,11 @@ from tokpack_core.tokenizers.protocol import Tokenizer
 
 STAGE = "tokenizer_model"
 VERSION = 3
+LARGE_SAMPLE = 10**6
+"""Bytes from which training may take so long, in native code that heeds no interrupt, that it gets its own process."""
 LIBRARIES = ("tokenizers", "sentencepiece", "tiktoken")
-REPORTED_BY_CONFIG = {"train_on", "sample_bytes", "seed", "bos", "vision", "retrain", "checks"}
-"""Settings that shape the sample, the shards or the gates, but not how a tokenizer is trained."""
+REPORTED_BY_CONFIG = {"train_on", "sample_bytes", "seed", "bos", "vision", "retrain", "checks", "owners"}
+"""Settings that shape the sample, the shards, the gates or the UI, but not how a tokenizer is trained."""
 
 
 def asset_key(tokenizer: str) -> str:
@@ -66,9 +71,12 @@ def build(work: Workplace, tokenizer: str) -> Built:
         before = actions.read_action(work.store, STAGE, entry.action)
         stale = why_stale(before, action)
         if before.parameters == action.parameters and not work.retrain and not (stale and config.retrain == "auto"):
+            note_training_text(work, [SamplePart(**part) for part in before.inputs["sample"]])
             return kept(work, asset_key(tokenizer), entry, stale)
     unicode = work.project.unicode_form(tokenizer)
-    build_model = partial(train, work.store, train_config(work.project, tokenizer), sample, config.seed, unicode)
+    build_model: Build = partial(train, work.store, train_config(work.project, tokenizer), sample, config.seed, unicode)
+    if sum(part.fraction * part.train_bytes for part in sample) >= LARGE_SAMPLE:
+        build_model = partial(call_apart, build_model)
     return finish(work, asset_key(tokenizer), Unit(action, build_model))
 
 
@@ -81,6 +89,15 @@ def why_stale(before: Action, now: Action) -> str | None:
     }
     changed = [name for name, differs in changes.items() if differs]
     return f"{' and '.join(changed)} changed since it was trained" if changed else None
+
+
+def note_training_text(work: Workplace, sample: list[SamplePart]) -> None:
+    """Notes the versions of the corpora that a kept tokenizer was trained on as what it was made from."""
+    used: dict[str, set[str]] = defaultdict(set)
+    for part in sample:
+        used[part.corpus].add(f"{part.object}/{part.file}")
+    for corpus, parts in used.items():
+        note_version_read(work, normalize.asset_key(corpus), normalize.listed_parts, parts)
 
 
 def train(

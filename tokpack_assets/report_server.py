@@ -1,0 +1,70 @@
+"""Serves the pages of the store's vocabulary reports to this machine, as long as the process that started it lives.
+
+Browsers open no `file:` link from a page that came over HTTP, so the UI's links to reports lead here. Only reports are
+given out: `/<digest>/report.html`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import ClassVar
+
+from tokpack_assets.environment import HOST
+from tokpack_core.stages.report import PAGE, STAGE
+
+PATH = re.compile(rf"/([0-9a-f]{{64}})/{re.escape(PAGE)}")
+
+
+def start(store: Path, port: int) -> None:
+    """Starts the server as a process of its own; a port in use leaves the links dead and is told on stderr."""
+    subprocess.Popen([sys.executable, "-m", __name__, str(store), str(port)], start_new_session=True)
+
+
+class ReportPages(BaseHTTPRequestHandler):
+    folder: ClassVar[Path]
+
+    def do_GET(self) -> None:
+        found = PATH.fullmatch(self.path)
+        try:
+            page = (self.folder / found[1] / PAGE).read_bytes() if found else None
+        except OSError:
+            page = None
+        if page is None:
+            self.send_error(404, "There is no such report in this store")
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(page)))
+        self.end_headers()
+        self.wfile.write(page)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing: the terminal belongs to Dagster."""
+
+
+def serve(store: Path, port: int) -> None:
+    parent = os.getppid()
+
+    def end_with_parent() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(0)
+
+    ReportPages.folder = store / "objects" / STAGE
+    try:
+        server = ThreadingHTTPServer((HOST, port), ReportPages)
+    except OSError as error:
+        sys.exit(f"reports are not served on port {port}: {error.strerror}; the UI's links to them will not open")
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]), int(sys.argv[2]))
