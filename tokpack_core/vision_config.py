@@ -46,7 +46,7 @@ FIXED_LATENTS: tuple[VisionScheme, ...] = ("perceiver", "q_former")
 class VisionConfig(BaseModel):
     """A scheme and what of its parameters differs from the published default."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     scheme: VisionScheme
     """The rule by which an image becomes tokens."""
