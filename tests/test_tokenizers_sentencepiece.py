@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import sentencepiece
@@ -27,11 +30,14 @@ from tests.tokenizer_samples import (
     train,
     trained,
 )
+from tokpack_core.bpe.pretoken_counts import PretokenCounts
 from tokpack_core.config import Family, SpecialTokens, TrainConfig, UnicodeForm
+from tokpack_core.corpus.text_buffers import read_only
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.sentencepiece_proto import fields, varint, without_rule_path
-from tokpack_core.tokenizers.sentencepiece_training import SENTENCE_CHARACTERS, cut, trainable
+from tokpack_core.tokenizers.seed_pieces import seed_pieces
+from tokpack_core.tokenizers.sentencepiece_proto import as_published, fields, varint
+from tokpack_core.tokenizers.sentencepiece_words import LONGEST, SeenText, count_words
 
 SENTENCEPIECE_FAMILIES = FAMILIES[1:]
 
@@ -103,7 +109,7 @@ def test_reserved_characters_are_counted_and_no_byte_is_dropped() -> None:
     assert training["bytes_dropped"] == 0
     assert training["documents"] == 3
     assert training["bytes"] == len(b"ab  ab") + 3 + 3 + 1 + 10_000
-    assert training["sentences"] == 1 + 3
+    assert training["different_words"] == len(["ab", " ", " ab", "é" * 2048, "é" * 904])
 
 
 @pytest.mark.parametrize("family", SENTENCEPIECE_FAMILIES)
@@ -188,28 +194,106 @@ def test_a_special_token_that_is_the_default_unk_is_refused() -> None:
         train(config("sentencepiece_bpe", 400, SpecialTokens(eod="<unk>")), ["text"])
 
 
+def words(texts: list[str]) -> dict[str, int]:
+    counted = count_words(iter([pa.array(texts, pa.string())]), SeenText()).counted
+    data, offsets = counted.data.tobytes(), counted.offsets.tolist()
+    found = [data[start:stop].decode() for start, stop in pairwise(offsets)]
+    assert found == sorted(found, key=str.encode)
+    return dict(zip(found, counted.counts.tolist(), strict=True))
+
+
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.sampled_from(["a", " ", "   ", "\n", "\n\n", "你" * 700, "word " * 300, "\t" * 2000])))
-def test_cuts_lose_nothing_and_are_short(parts: list[str]) -> None:
+@given(
+    st.lists(st.sampled_from(["a", " ", "   ", "\n", "\n\n", "你" * 700, "word " * 300, "\t" * 2100, "e\u0301", "7"]))
+)
+def test_words_lose_nothing_and_are_short(parts: list[str]) -> None:
     text = "".join(parts)
-    sentences = list(cut(text))
-    assert "".join(sentences) == text
-    assert all(0 < len(sentence) <= SENTENCE_CHARACTERS for sentence in sentences)
+    found = words([text])
+    assert sum(len(word.encode()) * count for word, count in found.items()) == len(text.encode())
+    assert all(0 < len(word) <= LONGEST for word in found)
 
 
-def test_cuts_fall_before_spaces_then_after_line_ends_then_anywhere() -> None:
-    words = "word  " * 1000
-    assert all(part.startswith("  word") for part in list(cut(words))[1:])
-    lines = "字字字\n" * 1000
-    assert all(part.endswith("字\n") for part in cut(lines))
-    assert [len(part) for part in cut("字" * 5000)] == [2048, 2048, 904]
+def test_words_end_where_no_piece_can_cross() -> None:
+    assert words(["the cat  sat, the"]) == {"the": 1, " cat": 1, "  sat": 1, ",": 1, " the": 1}
+    assert words(["x = 12\n\ty"]) == {"x": 1, " =": 1, " ": 1, "1": 1, "2": 1, "\n\t": 1, "y": 1}
+    assert words(["你好，ワールドのカーpiа"]) == {"你好": 1, "，": 1, "ワールドのカー": 1, "pi": 1, "а": 1}
+    assert words(["ne\u0301e १२३"]) == {"ne\u0301e": 1, " ": 1, "१": 1, "२": 1, "३": 1}
+    assert words(["a▁b▅c\0d"]) == {"a": 1, "b": 1, "c": 1, "d": 1}
 
 
-def test_a_sentence_for_training_has_boundaries_where_pieces_must_end() -> None:
-    assert trainable("a▁b▅c\0d\te") == "a\0b\0c\0d\te"
-    assert trainable("x१२ 34 ５") == "x\0१\0\0२\0 34 ５"
-    assert trainable("end\n") == "end\n\0"
-    assert trainable("end") == "end"
+@pytest.mark.parametrize("family", SENTENCEPIECE_FAMILIES)
+def test_the_order_of_documents_does_not_matter(family: Family, tmp_path: Path) -> None:
+    forth, back = (
+        saved_files(train(config(family, 700), texts, "nfc"), tmp_path / name)
+        for name, texts in (("forth", documents()[:40]), ("back", documents()[:40][::-1]))
+    )
+    assert forth == back
+
+
+@pytest.mark.parametrize("family", SENTENCEPIECE_FAMILIES)
+def test_compression_is_that_of_plain_training(family: Family, tmp_path: Path) -> None:
+    """Tokens of held-out text within 2 % of what the library's own training on whole documents gives."""
+    train_texts, held_out = documents()[::2], documents()[1::2]
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(train_texts),
+        model_prefix=str(tmp_path / "plain"),
+        model_type=family.removeprefix("sentencepiece_"),
+        vocab_size=1500,
+        byte_fallback=True,
+        split_digits=True,
+        allow_whitespace_only_pieces=True,
+        remove_extra_whitespaces=False,
+        add_dummy_prefix=False,
+        normalization_rule_name="identity",
+        max_sentence_length=100_000,
+        minloglevel=2,
+    )
+    plain = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "plain.model"))
+    ours = train(config(family), train_texts)
+    theirs = sum(map(len, plain.encode(held_out)))
+    assert ours.encode(pa.array(held_out, pa.string())).ids.size == pytest.approx(theirs, rel=0.02)
+
+
+def brute_force_seeds(counts: dict[str, int], covered_text: str) -> dict[str, int]:
+    occurrences: Counter[str] = Counter()
+    followed: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for word, count in counts.items():
+        for start in range(len(word)):
+            for stop in range(start + 1, min(start + 16, len(word)) + 1):
+                part = word[start:stop]
+                one_space = " " not in part[1:] or not part.strip(" ")
+                if not one_space or not set(part) <= set(covered_text):
+                    break
+                occurrences[part] += count
+                goes_on = word[start : stop + 1]
+                allowed = set(goes_on) <= set(covered_text) and (" " not in goes_on[1:] or not goes_on.strip(" "))
+                after = word[stop] if stop < len(word) and allowed and stop - start < 16 else f"end {start} {word}"
+                followed[part][after] += count
+    return {
+        part: total
+        for part, total in occurrences.items()
+        if (len(part) > 1 and total > 1 and max(followed[part].values()) < total) or is_end(followed[part], part, total)
+    }
+
+
+def is_end(followed: Counter[str], part: str, total: int) -> bool:
+    """Whether all that follows is the end of a word: such a substring is not part of a longer one."""
+    return len(part) > 1 and total > 1 and all(after.startswith("end ") for after in followed)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.dictionaries(st.from_regex(r" {0,3}[abé]{1,18}", fullmatch=True), st.integers(1, 5), min_size=1, max_size=8))
+def test_seed_pieces_are_those_of_counting_every_substring(counts: dict[str, int]) -> None:
+    encoded = [word.encode() for word in counts]
+    offsets = np.cumsum([0, *map(len, encoded)])
+    weights = np.array(list(counts.values()), np.int64)
+    data = read_only(np.frombuffer(b"".join(encoded), np.uint8))
+    known = np.zeros(0x110000, bool)
+    known[[ord(character) for character in " ab"]] = True
+    found = seed_pieces(PretokenCounts(data, offsets, weights), known)
+    assert dict(zip(found.pieces, found.counts.tolist(), strict=True)) == brute_force_seeds(counts, " ab")
+    scores = [len(piece) * count for piece, count in zip(found.pieces, found.counts.tolist(), strict=True)]
+    assert scores == sorted(scores, reverse=True)
 
 
 @settings(max_examples=60, deadline=None)
@@ -223,16 +307,23 @@ def test_encoding_in_parts_equals_the_library_wherever_it_is_lossless(text: str)
     assert ids(tokenizer, text) == expected
 
 
-def test_the_rule_path_alone_is_removed_from_a_model() -> None:
+def test_what_only_training_needed_is_removed_from_a_model() -> None:
     def field(number: int, value: bytes) -> bytes:
         return varint(number << 3 | 2) + varint(len(value)) + value
 
     spec = field(1, b"user_defined") + varint(3 << 3) + b"\0" + field(2, b"x" * 300)
-    model = field(1, b"piece") + field(3, spec + field(6, b"/tmp/rules.tsv")) + b"\x2d\0\0\0\0"
-    assert without_rule_path(model) == field(1, b"piece") + field(3, spec) + b"\x2d\0\0\0\0"
-    assert [number for number, *_ in fields(model)] == [1, 3, 5]
+    trained_as = field(2, b"") + varint(4 << 3) + b"\x07"
+    score = varint(2 << 3 | 5) + b"\0\0\0\0"
+
+    def model(piece: str, in_trainer: bytes, in_normalizer: bytes) -> bytes:
+        parts = (field(1, piece.encode()) + score, trained_as + in_trainer, spec + in_normalizer)
+        return b"".join(field(number, part) for number, part in enumerate(parts, 1)) + b"\x2d\0\0\0\0"
+
+    raw = model("\ue000x\ue001", field(7, b"tsv") + field(54, b"/tmp/seeds.tsv"), field(6, b"/tmp/rules.tsv"))
+    assert as_published(raw, {"\ue000": "\t", "\ue001": "\n"}) == model("\tx\n", b"", b"")
+    assert [number for number, *_ in fields(raw)] == [1, 2, 3, 5]
     with pytest.raises(ValueError, match="cut"):
-        without_rule_path(model[:-1])
+        as_published(raw[:-1], {})
 
 
 @pytest.mark.parametrize("family", SENTENCEPIECE_FAMILIES)

@@ -1,8 +1,9 @@
 """The few fields of a SentencePiece model file that its library does not show, read from the protobuf wire format.
 
 A message is a row of fields: a varint key (number · 8 + wire type), then a varint (type 0), 8 bytes (1), a length and
-as many bytes (2), or 4 bytes (5). In sentencepiece_model.proto, ModelProto has pieces = 1 and normalizer_spec = 3;
-SentencePiece has type = 3 (USER_DEFINED is 4); NormalizerSpec has add_dummy_prefix = 3 (true if absent) and
+as many bytes (2), or 4 bytes (5). In sentencepiece_model.proto, ModelProto has pieces = 1, trainer_spec = 2 and
+normalizer_spec = 3; SentencePiece has piece = 1 and type = 3 (USER_DEFINED is 4); TrainerSpec has input_format = 7 and
+seed_sentencepieces_file = 54, a path; NormalizerSpec has add_dummy_prefix = 3 (true if absent) and
 normalization_rule_tsv = 6, which holds the path of the rule file used in training.
 """
 
@@ -12,11 +13,13 @@ from collections.abc import Iterator
 from itertools import islice
 
 PIECES = 1
+PIECE_STRING = 1
 PIECE_TYPE = 3
 USER_DEFINED = b"\4"
 NORMALIZER_SPEC = 3
 ADD_DUMMY_PREFIX = 3
-NORMALIZATION_RULE_TSV = 6
+TRAINER_SPEC = 2
+NEEDED_IN_TRAINING = {TRAINER_SPEC: (7, 54), NORMALIZER_SPEC: (6,)}
 LENGTH_DELIMITED = 2
 
 
@@ -36,15 +39,36 @@ def is_user_defined(model: bytes, piece: int) -> bool:
     return USER_DEFINED in [value for number, _, value, _ in fields(content) if number == PIECE_TYPE]
 
 
-def without_rule_path(model: bytes) -> bytes:
-    """The model without the path of the rule file, which the library stores and no one reads."""
+def as_published(model: bytes, stand_ins: dict[str, str]) -> bytes:
+    """The model without what only its training needed: paths, the input's format, and stand-ins (string → character).
+
+    Pieces hold their characters in the place of stand-ins.
+    """
     parts = []
     for number, _, value, whole in fields(model):
-        if number == NORMALIZER_SPEC:
-            spec = b"".join(whole for number, _, _, whole in fields(value) if number != NORMALIZATION_RULE_TSV)
-            whole = varint(NORMALIZER_SPEC << 3 | LENGTH_DELIMITED) + varint(len(spec)) + spec
+        if number == PIECES:
+            whole = message(PIECES, [with_characters(field, stand_ins) for field in fields(value)])
+        elif number in NEEDED_IN_TRAINING:
+            left_out = NEEDED_IN_TRAINING[number]
+            whole = message(number, [field for inner, _, _, field in fields(value) if inner not in left_out])
         parts.append(whole)
     return b"".join(parts)
+
+
+def with_characters(field: tuple[int, int, bytes, bytes], stand_ins: dict[str, str]) -> bytes:
+    number, _, value, whole = field
+    if number != PIECE_STRING:
+        return whole
+    text = value.decode()
+    for stand_in, character in stand_ins.items():
+        text = text.replace(stand_in, character)
+    return message(PIECE_STRING, [text.encode()])
+
+
+def message(number: int, parts: list[bytes]) -> bytes:
+    """A length-delimited field."""
+    content = b"".join(parts)
+    return varint(number << 3 | LENGTH_DELIMITED) + varint(len(content)) + content
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int, bytes, bytes]]:

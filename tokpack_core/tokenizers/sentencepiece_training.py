@@ -1,21 +1,21 @@
-"""SentencePiece BPE and Unigram (Kudo and Richardson 2018), trained so that no text is lost and code keeps its form.
+"""SentencePiece BPE and Unigram (Kudo and Richardson 2018), trained on counted words, so that no text is lost.
 
 What the library would do with training text, and what is done about it here:
-- It skips sentences longer than `max_sentence_length`: documents are cut into sentences of at most 2048 characters,
-  before a space where possible (no piece crosses from another character into a space, so such a cut changes
-  nothing), else after a line end, else anywhere.
-- It skips a sentence that holds U+2585, takes U+2581 for a space, and strips line ends at the end of a sentence. No
-  piece may hold NUL: the two characters become NUL in the training text, and NUL follows a final line end. Nothing is
-  dropped; these characters, NUL and the library's own mark (U+001F, in releases before 0.2.1 the tab) are encoded as
-  bytes.
-- It splits ASCII and full-width digits (`split_digits`). NUL around every other decimal digit splits those of all
-  scripts.
-- A special token's look-alike in training text is a boundary of pieces as well (the library does this itself).
-- Paths of input files would stand in the model: text comes from an iterator, and the path of the rule table is
-  removed.
+- It skips sentences longer than `max_sentence_length`: it gets words (`sentencepiece_words`), none of them too long, as
+  `word <tab> count`. Words are the same units as its own, split further where no piece can cross.
+- It skips a sentence that holds U+2585 and takes U+2581 for a space: these two, NUL and the library's own mark (U+001F)
+  end words and are left out; they are encoded as bytes.
+- It splits ASCII and full-width digits (`split_digits`); words split those of all scripts.
+- A tab separates the columns and a line end the lines of what it reads: private-use characters that the text does not
+  hold stand in for both, so code keeps its indentation, and the pieces get their characters back.
+- Its seed pieces for Unigram ignore the counts: they are found here (`seed_pieces`) and given as a file.
+- Paths of that file and of the rule table would stand in the model, and are removed.
 
-Pieces have at most 16 characters (the library's default). Threads are a constant, because they shape Unigram's
-sums; Unigram also depends on the order of documents (its seed pieces come from a suffix array), BPE does not.
+Pieces have at most 16 characters (the library's default). Threads are a constant, because they shape Unigram's sums.
+Words come in byte order: neither family depends on the order of documents.
+
+Compared with the library's own training on sentences, the pieces differ a little (other sums of floats, other seeds);
+docs/measured.md says by how much.
 
 Ids: special tokens first, in the order eod, pad, bos, unk (SentencePiece must have unk: `<unk>` if none is
 configured), then 256 byte pieces, then pieces by score. The vocabulary has exactly the size asked for, or training
@@ -31,26 +31,29 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import sentencepiece
 
+from tokpack_core.bpe.pretoken_counts import PretokenCounts
+from tokpack_core.bpe.unicode_categories import CODE_POINTS
 from tokpack_core.config import TrainConfig, UnicodeForm
+from tokpack_core.corpus.text_buffers import text_array
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.metadata import Metadata
+from tokpack_core.tokenizers.seed_pieces import SeedPieces, seed_pieces
 from tokpack_core.tokenizers.sentencepiece_model import SentencePieceTokenizer
-from tokpack_core.tokenizers.sentencepiece_proto import without_rule_path
-from tokpack_core.tokenizers.text_batches import text_batches
+from tokpack_core.tokenizers.sentencepiece_proto import as_published
+from tokpack_core.tokenizers.sentencepiece_words import LONGEST, SeenText, count_words
+from tokpack_core.tokenizers.token_bytes import META_SPACE
 from tokpack_core.tokenizers.unicode_rules import nfc_rules_tsv
 
 THREADS = 16
-SENTENCE_CHARACTERS = 2048
-"""NFKC makes 18 characters of one at most, and the BPE trainer holds places in a word in 16 bits: 2048 · 18 < 2¹⁶."""
-SENTENCE_BYTES = 3 * (4 * SENTENCE_CHARACTERS + 1)
-"""The library's limit: every character may be a digit with a boundary on each side."""
-BOUNDARY = "\0"
-RESERVED = "\u2581\u2585\0"
-RESERVED_TO_BOUNDARY = str.maketrans(dict.fromkeys(RESERVED, BOUNDARY))
-OTHER_DIGIT = re.compile(r"(?![0-9\uff10-\uff19])\d")
+MOST_BYTES = 4 * 18 * LONGEST
+"""The library's limit on a word; NFKC makes 18 characters of one at most."""
+PRIVATE_USE = range(0xE000, 0xF8FF)
 DEFAULT_UNK = "<unk>"
 SMALLEST_COVERAGE = 0.98
 
@@ -58,64 +61,8 @@ TOO_LARGE = re.compile(r"set it to a value <= (\d+)")
 TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 
 
-class Sentences:
-    """The sample as sentences that the library neither skips nor alters, counted on the way."""
-
-    def __init__(self, texts: Iterator[pa.Array]) -> None:
-        self._texts = texts
-        self.error: BaseException | None = None
-        self.documents = self.bytes = self.bytes_taken = self.sentences = self.reserved_characters = 0
-
-    def __iter__(self) -> Iterator[str]:
-        """The library ignores an exception in its iterator and would train on what came before it: it is kept."""
-        try:
-            for array in self._texts:
-                for batch in text_batches(array):
-                    yield from self._of_batch(batch.to_pylist())
-        except Exception as error:
-            self.error = error
-
-    def _of_batch(self, texts: list[str]) -> Iterator[str]:
-        for text in texts:
-            self.documents += 1
-            self.bytes += len(text.encode())
-            for sentence in cut(text):
-                self.sentences += 1
-                self.reserved_characters += sum(map(sentence.count, RESERVED))
-                prepared = trainable(sentence)
-                if len(prepared.encode()) <= SENTENCE_BYTES and RESERVED[1] not in prepared:
-                    self.bytes_taken += len(sentence.encode())
-                yield prepared
-
-
-def cut(text: str) -> Iterator[str]:
-    """Consecutive parts of at most SENTENCE_CHARACTERS characters, whose concatenation is the text."""
-    start = 0
-    while len(text) - start > SENTENCE_CHARACTERS:
-        stop = cut_position(text, start, start + SENTENCE_CHARACTERS)
-        yield text[start:stop]
-        start = stop
-    if start < len(text):
-        yield text[start:]
-
-
-def cut_position(text: str, start: int, limit: int) -> int:
-    space = text.rfind(" ", start + 1, limit + 1)
-    if space > start:
-        before_run = start + len(text[start:space].rstrip(" "))
-        if before_run > start:
-            return before_run
-    line_end = text.rfind("\n", start, limit - 1)
-    return line_end + 1 if line_end >= start else limit
-
-
-def trainable(sentence: str) -> str:
-    sentence = OTHER_DIGIT.sub(rf"{BOUNDARY}\g<0>{BOUNDARY}", sentence.translate(RESERVED_TO_BOUNDARY))
-    return sentence + BOUNDARY if sentence.endswith(("\n", "\r")) else sentence
-
-
 def train_sentencepiece(config: TrainConfig, texts: Iterator[pa.Array], unicode: UnicodeForm) -> SentencePieceTokenizer:
-    """Train on an iterator of string arrays, which is read once; the library holds the sample in memory.
+    """Train on an iterator of string arrays, which is read once; its different words are held in memory.
 
     Raises InputError for an empty corpus, a vocabulary larger or smaller than the corpus allows (with the limit), and a
     `character_coverage` that the library does not take.
@@ -129,23 +76,71 @@ def train_sentencepiece(config: TrainConfig, texts: Iterator[pa.Array], unicode:
     special_tokens.setdefault("unk", DEFAULT_UNK)
     if len(set(special_tokens.values())) < len(special_tokens):
         raise InputError(f"{DEFAULT_UNK!r} is SentencePiece's own unk: use another string or name it as `unk`")
-    sentences = Sentences(texts)
+    seen = SeenText()
+    words = count_words(texts, seen)
+    if not words.counted.counts.size:
+        raise InputError("the training sample holds no text: check `train_on` and the train split of its corpora")
+    stand_ins = free_characters(words.characters)
     with tempfile.TemporaryDirectory() as folder:
-        model = run_trainer(config, iter(sentences), special_tokens, normalization(unicode, Path(folder)), sentences)
-    settings = {
+        settings = normalization(unicode, Path(folder)) | control_symbols(special_tokens)
+        if config.family == "sentencepiece_unigram":
+            seeds = seed_pieces(words.counted, covered(words.characters, config.character_coverage))
+            settings["seed_sentencepieces_file"] = write_seeds(seeds, stand_ins, Path(folder))
+        model = run_trainer(config, as_tsv(words.counted, stand_ins), settings)
+    described = {
         "vocab_size": config.vocab_size,
         "character_coverage": config.character_coverage,
         "tie_break": "sentencepiece",
     }
+    lengths = np.diff(words.counted.offsets)
     training = {
-        "documents": sentences.documents,
-        "bytes": sentences.bytes,
-        "bytes_dropped": sentences.bytes - sentences.bytes_taken,
-        "sentences": sentences.sentences,
-        "reserved_characters": sentences.reserved_characters,
+        "documents": seen.documents,
+        "bytes": seen.bytes,
+        "bytes_dropped": seen.bytes - int((lengths * words.counted.counts).sum()) - words.reserved_bytes,
+        "different_words": words.counted.counts.size,
+        "reserved_characters": words.reserved_characters,
     }
-    metadata = Metadata(config.family, unicode, special_tokens, settings, training)
-    return SentencePieceTokenizer(without_rule_path(model), metadata, "the trained tokenizer")
+    metadata = Metadata(config.family, unicode, special_tokens, described, training)
+    published = as_published(model, {stand_in: character for character, stand_in in stand_ins.items()})
+    return SentencePieceTokenizer(published, metadata, "the trained tokenizer")
+
+
+def free_characters(counts: npt.NDArray[np.int64]) -> dict[str, str]:
+    """A private-use character that the text does not hold for the tab and for the line end."""
+    free = [code for code in PRIVATE_USE if not counts[code]]
+    if len(free) < 2:
+        raise InputError(
+            "the training sample holds every private-use character: remove two of U+E000 to U+F8FE from it"
+        )
+    return {"\t": chr(free[0]), "\n": chr(free[1])}
+
+
+def covered(counts: npt.NDArray[np.int64], coverage: float) -> npt.NDArray[np.bool_]:
+    """bool [0x110000]: the characters that the library will give a piece, by count and then by code point."""
+    order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+    before = np.cumsum(counts[order]) - counts[order]
+    chosen = np.zeros(CODE_POINTS, bool)
+    chosen[order[(before / counts.sum()).astype(np.float32) < np.float32(coverage)]] = True
+    return chosen
+
+
+def as_tsv(words: PretokenCounts, stand_ins: dict[str, str]) -> Iterator[str]:
+    texts = text_array(words.data, words.offsets, pa.large_string())
+    for character, stand_in in stand_ins.items():
+        texts = pc.replace_substring(texts, character, stand_in)
+    counts = pa.array(words.counts).cast(pa.large_string())
+    lines = pc.binary_join_element_wise(texts, counts, pa.scalar("\t", pa.large_string()))
+    for start in range(0, len(lines), 2**16):
+        yield from lines.slice(start, 2**16).to_pylist()
+
+
+def write_seeds(seeds: SeedPieces, stand_ins: dict[str, str], folder: Path) -> str:
+    written = str.maketrans(stand_ins | {" ": META_SPACE})
+    path = folder / "seeds.tsv"
+    lines = (f"{piece.translate(written)}\t{count}\n" for piece, count in zip(seeds.pieces, seeds.counts, strict=True))
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(lines)
+    return str(path)
 
 
 def normalization(unicode: UnicodeForm, folder: Path) -> dict[str, Any]:
@@ -156,41 +151,28 @@ def normalization(unicode: UnicodeForm, folder: Path) -> dict[str, Any]:
     return {"normalization_rule_tsv": str(path)}
 
 
-def run_trainer(
-    config: TrainConfig,
-    iterator: Iterator[str],
-    special_tokens: dict[str, str],
-    normalizer: dict[str, Any],
-    sentences: Sentences,
-) -> bytes:
+def run_trainer(config: TrainConfig, lines: Iterator[str], settings: dict[str, Any]) -> bytes:
     writer = io.BytesIO()
-    failure = None
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iterator,
+            sentence_iterator=lines,
+            input_format="tsv",
             model_writer=writer,
             model_type=config.family.removeprefix("sentencepiece_"),
             vocab_size=config.vocab_size,
             character_coverage=config.character_coverage,
             num_threads=THREADS,
-            max_sentence_length=SENTENCE_BYTES,
+            max_sentence_length=MOST_BYTES,
             byte_fallback=True,
             split_digits=True,
             allow_whitespace_only_pieces=True,
             remove_extra_whitespaces=False,
             add_dummy_prefix=False,
             minloglevel=2,
-            **normalizer,
-            **control_symbols(special_tokens),
+            **settings,
         )
     except (RuntimeError, OSError) as error:
-        failure = str(error)
-    if sentences.error is not None:
-        raise sentences.error
-    if sentences.bytes == 0:
-        raise InputError("the training sample holds no text: check `train_on` and the train split of its corpora")
-    if failure is not None:
-        raise refusal(config.vocab_size, failure)
+        raise refusal(config.vocab_size, str(error)) from None
     return writer.getvalue()
 
 
