@@ -14,6 +14,7 @@ from tests.tokenizer_samples import HOSTILE, SPECIAL_TOKENS, documents, ids, ord
 from tokpack_core.config import Family, TrainConfig, UnicodeForm
 from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.long_documents import PLACES, cut_at, encode_bounded
+from tokpack_core.tokenizers.round_trip import LOSSY
 from tokpack_core.tokenizers.text_batches import BATCH_BYTES
 
 
@@ -68,7 +69,8 @@ def test_a_long_document_among_short_ones(family: Family) -> None:
     assert encoded.documents == len(texts)
     first = encoded.ids[encoded.offsets[1] : encoded.offsets[2]].tolist()
     assert first == encoded.ids[encoded.offsets[-2] :].tolist()
-    assert tokenizer.decode(encoded).to_pylist() == texts
+    if family not in LOSSY:
+        assert tokenizer.decode(encoded).to_pylist() == texts
     assert encoded.ids[: encoded.offsets[1]].tolist() == ids(tokenizer, "short")
 
 

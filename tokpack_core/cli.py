@@ -161,6 +161,19 @@ def train(
 
 
 @app.command()
+def plan(
+    params: Annotated[float, typer.Option(help="Parameters beside the embeddings, as 7e9.", show_default=False)],
+    d_model: Annotated[int, typer.Option(help="Width of an embedding.", show_default=False)],
+    json: AsJson = False,
+) -> None:
+    """Vocabulary sizes for a model by the three approaches of arXiv 2407.13623, and what share of it they are."""
+    with show_errors(json):
+        from tokpack_core.commands.plan import plan_and_show
+
+        plan_and_show(params, d_model, json)
+
+
+@app.command()
 def encode(
     files: Files,
     tokenizer: TokenizerPath,

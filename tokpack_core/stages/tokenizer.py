@@ -27,7 +27,7 @@ from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.protocol import Tokenizer
 
 STAGE = "tokenizer_model"
-VERSION = 3
+VERSION = 4
 LARGE_SAMPLE = 10**6
 """Bytes from which training may take so long, in native code that heeds no interrupt, that it gets its own process."""
 LIBRARIES = ("tokenizers", "sentencepiece", "tiktoken")

@@ -25,8 +25,13 @@ LEAST_COUNT = 2
 
 @dataclass(frozen=True)
 class SeedPieces:
+    """The best first."""
+
     pieces: list[str]
     counts: npt.NDArray[np.int64]
+
+    def first(self, number: int) -> SeedPieces:
+        return SeedPieces(self.pieces[:number], self.counts[:number])
 
 
 def seed_pieces(words: PretokenCounts, covered: npt.NDArray[np.bool_], most: int = MOST) -> SeedPieces:

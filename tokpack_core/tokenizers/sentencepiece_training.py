@@ -46,7 +46,7 @@ from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.seed_pieces import SeedPieces, seed_pieces
 from tokpack_core.tokenizers.sentencepiece_model import SentencePieceTokenizer
 from tokpack_core.tokenizers.sentencepiece_proto import as_published
-from tokpack_core.tokenizers.sentencepiece_words import LONGEST, SeenText, count_words
+from tokpack_core.tokenizers.sentencepiece_words import LONGEST, SeenText, Words, count_words
 from tokpack_core.tokenizers.token_bytes import META_SPACE
 from tokpack_core.tokenizers.unicode_rules import nfc_rules_tsv
 
@@ -54,6 +54,8 @@ THREADS = 16
 MOST_BYTES = 4 * 18 * LONGEST
 """The library's limit on a word; NFKC makes 18 characters of one at most."""
 PRIVATE_USE = range(0xE000, 0xF8FF)
+SEEDS_PER_ENTRY = 2
+"""Seed pieces for each entry of Unigram's vocabulary; the library's default is a million in all."""
 DEFAULT_UNK = "<unk>"
 SMALLEST_COVERAGE = 0.98
 
@@ -81,12 +83,13 @@ def train_sentencepiece(config: TrainConfig, texts: Iterator[pa.Array], unicode:
     if not words.counted.counts.size:
         raise InputError("the training sample holds no text: check `train_on` and the train split of its corpora")
     stand_ins = free_characters(words.characters)
+    settings = control_symbols(special_tokens)
     with tempfile.TemporaryDirectory() as folder:
-        settings = normalization(unicode, Path(folder)) | control_symbols(special_tokens)
-        if config.family == "sentencepiece_unigram":
-            seeds = seed_pieces(words.counted, covered(words.characters, config.character_coverage))
-            settings["seed_sentencepieces_file"] = write_seeds(seeds, stand_ins, Path(folder))
-        model = run_trainer(config, as_tsv(words.counted, stand_ins), settings)
+        settings |= normalization(unicode, Path(folder))
+        if config.family == "sentencepiece_bpe":
+            model = run_trainer(config, as_tsv(words.counted, stand_ins), settings)
+        else:
+            model = train_unigram(config, words, stand_ins, settings, Path(folder))
     described = {
         "vocab_size": config.vocab_size,
         "character_coverage": config.character_coverage,
@@ -103,6 +106,22 @@ def train_sentencepiece(config: TrainConfig, texts: Iterator[pa.Array], unicode:
     metadata = Metadata(config.family, unicode, special_tokens, described, training)
     published = as_published(model, {stand_in: character for character, stand_in in stand_ins.items()})
     return SentencePieceTokenizer(published, metadata, "the trained tokenizer")
+
+
+def train_unigram(
+    config: TrainConfig, words: Words, stand_ins: dict[str, str], settings: dict[str, Any], folder: Path
+) -> bytes:
+    """Few seeds are enough as a rule, and cost less; if too few of them are left in the end, all that there may be."""
+    chosen = covered(words.characters, config.character_coverage)
+    seeds = seed_pieces(words.counted, chosen)
+    few = SEEDS_PER_ENTRY * (config.vocab_size or 0)
+    for taken in (seeds.first(few), seeds):
+        given = settings | {"seed_sentencepieces_file": write_seeds(taken, stand_ins, folder)}
+        try:
+            return run_trainer(config, as_tsv(words.counted, stand_ins), given)
+        except VocabularyTooLarge as error:
+            refused = error
+    raise refused
 
 
 def free_characters(counts: npt.NDArray[np.int64]) -> dict[str, str]:
@@ -186,9 +205,13 @@ def control_symbols(special_tokens: dict[str, str]) -> dict[str, Any]:
     return settings | ({"control_symbols": others} if others else {})
 
 
+class VocabularyTooLarge(InputError):
+    """The sample, or the seeds, give fewer pieces."""
+
+
 def refusal(vocab_size: int | None, message: str) -> InputError:
     if found := TOO_LARGE.search(message):
-        return InputError(
+        return VocabularyTooLarge(
             f"`vocab_size` {vocab_size} is more than the training sample can give: lower it to {found[1]} or add text"
         )
     if found := TOO_SMALL.search(message):
