@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +11,7 @@ import pytest
 import s3fs
 
 from tests.command_line import Outcome, refused, tokpack
+from tests.s3_server import credentials, s3_server
 from tests.small_project import SmallProject, write_small_project
 from tokpack_core.stages.asset import Built
 from tokpack_core.store.files import sha256_of
@@ -36,25 +33,8 @@ def built(project: SmallProject) -> dict[str, Built]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """URL of moto's S3 server, in a process of its own on a free port."""
-    log = tmp_path_factory.mktemp("moto") / "log"
-    with log.open("w") as file:
-        command = [Path(sys.executable).with_name("moto_server"), "-H", "127.0.0.1", "-p", "0"]
-        process = subprocess.Popen(command, stdout=file, stderr=file, env=credentials())
-    try:
-        while not (found := re.search(r"http://127\.0\.0\.1:[0-9]+", log.read_text())):
-            assert process.poll() is None, log.read_text()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(0.1)
-        yield found.group()
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def credentials() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    return kept | {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any", "AWS_DEFAULT_REGION": "us-east-1"}
+    with s3_server(tmp_path_factory.mktemp("moto")) as url:
+        yield url
 
 
 @pytest.fixture

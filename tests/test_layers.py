@@ -17,6 +17,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "config_files": (*GROUND, "config_faults", "config_agreement"),
     **dict.fromkeys(CAPABILITIES, (*GROUND, *CAPABILITIES)),
     "engine": GROUND,
+    "ray_engine": GROUND,
     "store": GROUND,
     "stages": (*GROUND, "config_files", *CAPABILITIES, "engine", "store"),
     "commands": (*GROUND, "config_faults", "config_files", *CAPABILITIES, "engine", "store", "stages"),

@@ -12,7 +12,7 @@ from tokpack_assets.links import CODE_VERSION_TAG, INPUT_DATA_VERSION_TAG_PREFIX
 from tokpack_assets.metadata import asset_metadata
 from tokpack_assets.sources import source_sensor, source_spec
 from tokpack_core.config import Project
-from tokpack_core.engine import LocalEngine
+from tokpack_core.engine import Engine
 from tokpack_core.errors import TokpackError
 from tokpack_core.stages.asset import Built, Workplace
 from tokpack_core.stages.graph import AssetPlan, plan_graph
@@ -48,7 +48,7 @@ KINDS = {
 def build_defs(
     project: Project,
     store: Path,
-    engine: LocalEngine,
+    engine: Engine,
     on_progress: OnProgress | None = None,
     retrain: frozenset[str] = frozenset(),
     pool: str | None = CORES,
@@ -74,7 +74,7 @@ def make_asset(
     plan: AssetPlan,
     project: Project,
     store: Path,
-    engine: LocalEngine,
+    engine: Engine,
     on_progress: OnProgress | None,
     retrain: frozenset[str],
     pool: str | None,

@@ -14,24 +14,24 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from tokpack_assets.environment import configs_folder, store_folder
+from tokpack_assets.environment import configs_folder, engine_of, store_folder
 from tokpack_assets.run import BuildOutcome, run_build
 from tokpack_core.config import Project
 from tokpack_core.config_files import load_project
-from tokpack_core.engine import LocalEngine, default_engine
+from tokpack_core.engine import Engine
 from tokpack_core.errors import TokpackError
 from tokpack_core.stages.unit import OnProgress
 from tokpack_core.stages.unit import Progress as UnitProgress
 
 
-def build_and_show(names: list[str], retrain: bool, workers: int | None, json: bool) -> None:
+def build_and_show(names: list[str], retrain: bool, workers: int | None, json: bool, engine: str | None = None) -> None:
     """`tokpack build`.
 
     Raises:
         TokpackError: an asset failed; says which and why.
     """
     project = load_project(configs_folder())
-    outcome = build_with_bar(project, store_folder(), names, retrain, workers, json)
+    outcome = build_with_bar(project, store_folder(), names, retrain, engine_of(project, engine, workers), json)
     if json:
         sys.stdout.buffer.write(orjson.dumps(as_json(outcome), option=orjson.OPT_INDENT_2, default=str) + b"\n")
     else:
@@ -40,9 +40,8 @@ def build_and_show(names: list[str], retrain: bool, workers: int | None, json: b
 
 
 def build_with_bar(
-    project: Project, store: Path, names: list[str], retrain: bool, workers: int | None, quiet: bool
+    project: Project, store: Path, names: list[str], retrain: bool, engine: Engine, quiet: bool
 ) -> BuildOutcome:
-    engine = LocalEngine(workers) if workers else default_engine()
     with progress_bar(quiet) as on_progress:
         return run_build(project, store, engine, names, on_progress, retrain)
 
@@ -109,6 +108,8 @@ def show_outcome(outcome: BuildOutcome, console: Console) -> None:
     for key, shown in outcome.assets.items():
         if "stale" in shown:
             console.print(f"[yellow]stale[/]  {key}: {shown['stale']}", highlight=False)
+        if "encoder_warnings" in shown:
+            console.print(f"[yellow]encoder[/]  {key}: {shown['encoder_warnings']}", highlight=False)
         for line in text_changes(shown):
             console.print(f"[cyan]text[/]  {key}: {line}", highlight=False)
     for warning in outcome.warnings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -35,6 +35,9 @@ def build(
         bool, typer.Option("--retrain", help="Train the named tokenizers again (all if no asset is named).")
     ] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: TOKPACK_WORKERS, else all.")] = None,
+    engine: Annotated[
+        Literal["local", "ray"] | None, typer.Option(help="Where units run; default: as configured.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Build assets and all they stand on; what exists already is reused.
@@ -44,7 +47,7 @@ def build(
     from tokpack_assets.building import build_and_show
 
     with show_errors(json):
-        build_and_show(assets or [], retrain, workers, json)
+        build_and_show(assets or [], retrain, workers, json, engine)
 
 
 @app.command()

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tokpack_assets.building import build_with_bar, raise_failures
+from tokpack_assets.environment import engine_of
 from tokpack_assets.run import BuildOutcome
 from tokpack_core.config_files import load_project
 from tokpack_core.corpus.demo import DemoCorpus, build_demo_corpus
@@ -48,7 +49,8 @@ def run_demo(folder: Path, offline: bool, workers: int | None, json: bool) -> No
     (folder / "configs").mkdir(exist_ok=True)
     (folder / "configs" / "demo.yaml").write_text(demo_config(corpus, offline), encoding="utf-8")
     console.print("[bold]2[/] assets", highlight=False)
-    outcome = build_with_bar(load_project(folder / "configs"), folder / "store", [], False, workers, json)
+    project = load_project(folder / "configs")
+    outcome = build_with_bar(project, folder / "store", [], False, engine_of(project, workers=workers), json)
     raise_failures(outcome)
     summary = summarize(outcome, corpus) | {
         "seconds": round(time.monotonic() - begin, 1),

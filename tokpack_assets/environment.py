@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tokpack_core.config import Project
+from tokpack_core.engine import Engine, LocalEngine, default_engine
 from tokpack_core.errors import TokpackError
+from tokpack_core.ray_engine import RayEngine
 
 HOST = "127.0.0.1"
 REPORTS_PORT = 3001
@@ -36,6 +39,19 @@ def store_folder() -> Path:
 def reports_address() -> str:
     """Where the store's vocabulary reports are served: by `tokpack dev`, or where TOKPACK_REPORTS says."""
     return (os.environ.get("TOKPACK_REPORTS") or f"http://{HOST}:{REPORTS_PORT}").rstrip("/")
+
+
+def engine_of(project: Project, name: str | None = None, workers: int | None = None) -> Engine:
+    """Where units run: as named here, else as configured.
+
+    Raises:
+        TokpackError: `workers`, or TOKPACK_WORKERS, does not go with it.
+    """
+    if (name or project.engine.name) == "local":
+        return LocalEngine(workers) if workers else default_engine()
+    if workers:
+        raise TokpackError("--workers is for the engine local: a Ray cluster uses the CPUs that its nodes offer")
+    return RayEngine(project.engine.address)
 
 
 def prepare_dagster_home() -> Path:

@@ -28,6 +28,8 @@ def asset_metadata(built: Built, seconds: float, instance: dg.DagsterInstance) -
     shown: Shown = {"digest": built.entry.object.digest, "version": built.entry.number}
     if built.stale:
         shown["stale"] = f"kept, though {built.stale}; train again with `tokpack build --retrain {built.asset}`"
+    if built.counts.get("encoder_warnings"):
+        shown["encoder_warnings"] = "; ".join(built.counts["encoder_warnings"])
     shown |= tokenizer_links(built, instance) | OF_STAGE[built.entry.object.stage](built)
     rows = [{"asset": key, "version": version[:SHORT]} for key, version in built.made_from.items()]
     return shown | {

@@ -17,7 +17,7 @@ from tokpack_assets.dead_runs import end_dead_runs
 from tokpack_assets.environment import prepare_dagster_home
 from tokpack_assets.sources import report_sources
 from tokpack_core.config import Project
-from tokpack_core.engine import LocalEngine
+from tokpack_core.engine import Engine
 from tokpack_core.errors import ConfigError, TokpackError
 from tokpack_core.stages import tokenizer
 from tokpack_core.stages.graph import plan_graph, select
@@ -48,7 +48,7 @@ class BuildOutcome:
 def run_build(
     project: Project,
     store: Path,
-    engine: LocalEngine,
+    engine: Engine,
     names: list[str],
     on_progress: OnProgress,
     retrain: bool = False,

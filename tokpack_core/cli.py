@@ -44,6 +44,7 @@ TokenizerPath = Annotated[
 ]
 OutputFolder = Annotated[Path, typer.Option(metavar="DIR", help="A new folder.", show_default=False)]
 OutputPrefix = Annotated[Path, typer.Option(metavar="PREFIX", help="Path of the files to be, without ending.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Default: TOKPACK_WORKERS, else all cores.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines.")]
 
 
@@ -182,6 +183,22 @@ def encode(
     eod: Annotated[
         str | None, typer.Option(metavar="STRING", help="The EOD token of a tokenizer whose files name none.")
     ] = None,
+    json_keys: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY", help="Encode this key to PREFIX_KEY_document.bin/.idx; several times; not with --text-field."
+        ),
+    ] = None,
+    add_special_tokens: Annotated[
+        bool, typer.Option("--add-special-tokens", help="Keep the BOS and EOS of a tokenizer.json's post-processor.")
+    ] = False,
+    parse_special_tokens: Annotated[
+        bool, typer.Option("--parse-special-tokens", help="Text that looks like a special token is one.")
+    ] = False,
+    workers: Workers = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Keep what is done when stopped, and go on from where a run was stopped.")
+    ] = False,
     text_field: TextField = "text",
     content_field: ContentField = None,
     vision: Annotated[
@@ -210,11 +227,20 @@ def encode(
         from tokpack_core.commands import encode as command
         from tokpack_core.commands import results
         from tokpack_core.commands.opened_tokenizer import open_tokenizer
+        from tokpack_core.engine import default_engine
 
         reading = open_files(files, text_field, content_field, id_field, lang_field, lang, txt_document, on_error)
+        options = command.EncodeOptions(
+            append_eod=append_eod,
+            json_keys=tuple(dict.fromkeys(json_keys or ())),
+            add_special_tokens=add_special_tokens,
+            parse_special_tokens=parse_special_tokens,
+            workers=workers or default_engine().workers,
+            resume=resume,
+        )
         opened = open_tokenizer(tokenizer, eod, image_token)
         scheme = command.vision_config(vision, vision_parameter or [])
-        results.show_run(command.encode(opened, reading, output, append_eod, json, scheme), json)
+        results.show_run(command.encode(opened, reading, output, options, json, scheme), json)
 
 
 @app.command()

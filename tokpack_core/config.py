@@ -148,6 +148,8 @@ class CorpusConfig(ReadConfig):
     """Language of documents that carry none of their own."""
     normalize: NormalizeConfig = NormalizeConfig()
     """What is done to every document."""
+    parse_special_tokens: bool = False
+    """Whether text that looks like a special token is one in the shards; else it is ordinary text."""
     splits: SplitShares = SplitShares(train=0.98, valid=0.01, test=0.01)
     """Shares of the splits; a document's split is drawn from the hash of its id."""
     split_seed: Seed = 0
@@ -423,6 +425,19 @@ class ScheduleConfig(Model):
         return timezone
 
 
+class EngineConfig(Model):
+    """Where units of work run; shapes no bytes."""
+
+    name: Literal["local", "ray"] = "local"
+    address: str = "auto"
+    """ray: the cluster, as `ray.init` takes it; `auto` is the one that runs on this machine."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def a_name_alone(cls, value: object) -> object:
+        return {"name": value} if isinstance(value, str) else value
+
+
 @dataclass(frozen=True)
 class Project:
     """All that is configured; relative corpus and tokenizer paths start at `base`."""
@@ -432,6 +447,7 @@ class Project:
     tokenizers: dict[str, TokenizerConfig]
     datasets: dict[str, DatasetConfig]
     schedules: dict[str, ScheduleConfig]
+    engine: EngineConfig
 
     def encoded_pairs(self) -> list[tuple[str, str]]:
         """The (tokenizer, corpus) pairs that some dataset uses, sorted."""

@@ -25,7 +25,7 @@ class Entry:
 
     @property
     def where(self) -> str:
-        return f"{self.section}.{self.name}"
+        return self.section if self.name == self.section else f"{self.section}.{self.name}"
 
 
 @dataclass

@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from tokpack_core.config import CorpusConfig, DatasetConfig, Project, ScheduleConfig, TokenizerConfig
+from tokpack_core.config import CorpusConfig, DatasetConfig, EngineConfig, Project, ScheduleConfig, TokenizerConfig
 from tokpack_core.config_agreement import check_agreement
 from tokpack_core.config_faults import Entry, Faults, line_of, nearest
 from tokpack_core.errors import ConfigError
@@ -28,6 +28,8 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "datasets": DatasetConfig,
     "schedules": ScheduleConfig,
 }
+ENGINE = "engine"
+"""A section of settings, not of names; it stands in one file."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,15 @@ def load_config(folder: Path) -> LoadedConfig:
     all_names_known = not faults.found
     report_duplicates(entries, faults)
     models = {(e.section, e.name): validate(e, faults) for e in entries}
-    project = Project(folder.resolve().parent, *(section_models(models, section) for section in SECTIONS))
+    engine = models.get((ENGINE, ENGINE))
+    project = Project(
+        folder.resolve().parent,
+        section_models(models, "corpora"),
+        section_models(models, "tokenizers"),
+        section_models(models, "datasets"),
+        section_models(models, "schedules"),
+        engine if isinstance(engine, EngineConfig) else EngineConfig(),
+    )
     if all_names_known:
         for entry in entries:
             if models[entry.section, entry.name] is not None:
@@ -79,7 +89,8 @@ def declared_names(entries: Iterable[Entry]) -> dict[str, list[str]]:
     """Names by section, those of entries with faults too."""
     names: dict[str, list[str]] = {section: [] for section in SECTIONS}
     for entry in entries:
-        names[entry.section].append(entry.name)
+        if entry.section != ENGINE:
+            names[entry.section].append(entry.name)
     return names
 
 
@@ -105,13 +116,16 @@ def read_entries(file: Path, faults: Faults) -> Iterator[Entry]:
         faults.add(file, 1, f"expected the sections {', '.join(SECTIONS)}, found a {type(document).__name__}")
         return
     for section, body in document.items():
-        yield from section_entries(file, document, section, body, faults)
+        if section == ENGINE:
+            yield Entry(file, ENGINE, ENGINE, body, line_of(document, (section,)) or 1)
+        else:
+            yield from section_entries(file, document, section, body, faults)
 
 
 def section_entries(file: Path, document: CommentedMap, section: Any, body: Any, faults: Faults) -> Iterator[Entry]:
     line = line_of(document, (section,))
     if section not in SECTIONS:
-        faults.add(file, line, f"unknown section `{section}`{nearest(str(section), SECTIONS)}")
+        faults.add(file, line, f"unknown section `{section}`{nearest(str(section), [*SECTIONS, ENGINE])}")
     elif body is None:
         return
     elif not isinstance(body, CommentedMap):
@@ -140,8 +154,8 @@ def report_duplicates(entries: Iterable[Entry], faults: Faults) -> None:
 
 
 def validate(entry: Entry, faults: Faults) -> BaseModel | None:
-    model = SECTIONS[entry.section]
-    if not isinstance(entry.node, CommentedMap):
+    model = EngineConfig if entry.section == ENGINE else SECTIONS[entry.section]
+    if not isinstance(entry.node, CommentedMap) and not (entry.section == ENGINE and isinstance(entry.node, str)):
         faults.add(entry.file, entry.line, f"{entry.where} must be a mapping of settings")
         return None
     try:
@@ -150,7 +164,7 @@ def validate(entry: Entry, faults: Faults) -> BaseModel | None:
         for fault in error.errors(include_url=False):
             path = tuple(fault["loc"])
             key = ".".join([entry.where, *map(str, path)])
-            line = line_of(entry.node, path) or entry.line
+            line = (line_of(entry.node, path) if isinstance(entry.node, CommentedMap) else None) or entry.line
             faults.add(entry.file, line, f"{key}: {explain(fault, model, path)}")
         return None
 

@@ -1,4 +1,4 @@
-"""Where units of work run: in this process, or in local worker processes.
+"""Where units of work run: in this process, in threads of it, or in local worker processes.
 
 The engine shapes no bytes: results come back in the order of the items, whatever finished first.
 """
@@ -10,19 +10,39 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from tokpack_core.errors import TokpackError
 
 PATIENCE_SECONDS = 3
 """How long an interrupted worker may take to end by itself."""
 
+IN_FLIGHT = 2**24
+"""Bytes of work that wait for each thread of `map_in_threads`."""
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+class Engine(Protocol):
+    """Where units run."""
+
+    @property
+    def workers(self) -> int:
+        """Processes, or threads for work that stays in this process."""
+        ...
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+        """Applies a picklable function of an installed package to each item; results come in the order of the items.
+
+        Raises:
+            TokpackError: workers were lost.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -75,6 +95,32 @@ def in_processes(function: Callable[[Item], Result], items: Sequence[Item], work
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def map_in_threads(
+    function: Callable[[Item], Result], items: Iterable[Item], weight: Callable[[Item], int], workers: int
+) -> Iterator[Result]:
+    """Applies a function that releases Python's lock to each item, in `workers` threads; results come in order.
+
+    Items in flight weigh at most IN_FLIGHT a worker together, or are one heavier item a worker.
+    """
+    if workers == 1:
+        yield from map(function, items)
+        return
+    waiting: deque[tuple[int, Future[Result]]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for item in items:
+                heavy = sum(size for size, _ in waiting) + weight(item) > workers * IN_FLIGHT
+                while len(waiting) >= (workers if heavy else 4 * workers):
+                    yield waiting.popleft()[1].result()
+                waiting.append((weight(item), pool.submit(function, item)))
+                del item
+            while waiting:
+                yield waiting.popleft()[1].result()
+        finally:
+            for _, future in waiting:
+                future.cancel()
 
 
 def end_processes(processes: Iterable[BaseProcess]) -> None:

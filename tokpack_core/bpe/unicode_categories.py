@@ -74,3 +74,12 @@ def category_lines() -> tuple[tuple[int, int, str, str], ...]:
             first, last = places.split("..")
             lines.append((int(first, 16), int(last, 16), categories[0], categories[-1]))
     return tuple(lines)
+
+
+@cache
+def changed_characters() -> npt.NDArray[np.uint8]:
+    """A bit for each code point, the lowest bit of a byte first: set where the two versions differ in the category."""
+    changed = np.zeros(CODE_POINTS, np.bool_)
+    for first, last, old, new in category_lines():
+        changed[first : last + 1] = old != new
+    return np.packbits(changed, bitorder="little")

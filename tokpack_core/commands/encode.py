@@ -1,69 +1,203 @@
-"""`tokpack encode`: text files to one Megatron indexed dataset, as Megatron's preprocess_data writes it.
+"""`tokpack encode`: text files to Megatron indexed datasets, as Megatron's preprocess_data writes them.
 
 One document is one sequence; a document without tokens is a repeated document index and no sequence. Text is encoded
-as it stands, by the tokenizer's own normalizer if it has one. Nothing is put between documents unless `append_eod`.
+as it stands, by the tokenizer's own normalizer if it has one. Nothing is put around documents unless told. Several
+fields of a document go to several datasets, PREFIX_<field>_document, in step with each other.
 
-Documents of text and image blocks give Megatron's multimodal files: each run of text and each image is a sequence, the
-image a run of the placeholder as long as the vision scheme says, and modes say which is which.
+Files are read one after the other, in this thread; batches of about 1 MiB are encoded in `workers` threads and written
+in order, so the bytes depend on neither. Encoders release Python's lock while they work.
+
+Documents of text and image blocks are another matter, see `encode_images`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import orjson
-from pydantic import ValidationError
+import pyarrow as pa
 
+from tokpack_core.commands.encode_images import encode_images, vision_config
 from tokpack_core.commands.opened_tokenizer import OpenedTokenizer
 from tokpack_core.commands.output import MANIFEST_ENDING, new_output
-from tokpack_core.commands.progress import progress
-from tokpack_core.commands.reading import Reading
+from tokpack_core.commands.progress import OnDone, progress
+from tokpack_core.commands.reading import Reading, add
 from tokpack_core.commands.run_manifest import write_manifest
+from tokpack_core.commands.token_files import TokenFiles
+from tokpack_core.config import ReadConfig
+from tokpack_core.corpus.problems import Problems
+from tokpack_core.engine import map_in_threads
 from tokpack_core.errors import InputError
 from tokpack_core.megatron.indexed_dataset import dtype_for
-from tokpack_core.megatron.shards import ShardWriter
-from tokpack_core.packing.image_spans import document_runs
-from tokpack_core.tokenizers.framing import framed
-from tokpack_core.tokenizers.interleaved import ImageCounts, encode_interleaved
-from tokpack_core.vision.schemes import warnings
+from tokpack_core.store.actions import json_digest
+from tokpack_core.tokenizers.checked_encoding import encode_checked, itself
+from tokpack_core.tokenizers.encoded import Encoded
+from tokpack_core.tokenizers.encoder_choice import encoder_choice
+from tokpack_core.tokenizers.framing import framed, surrounded
+from tokpack_core.tokenizers.special_tokens_in_text import encode_with_special_tokens
 from tokpack_core.vision_config import VisionConfig
 
-ENDINGS = (".bin", ".idx", MANIFEST_ENDING)
+__all__ = ["EncodeOptions", "encode", "vision_config"]
+
+CHECKPOINT_BYTES = 2**26
+"""Text between two checkpoints: a second or two of work."""
 
 
-def vision_config(scheme: str | None, parameters: list[str]) -> VisionConfig | None:
-    """A scheme and its parameters as NAME=VALUE; raises InputError for what does not go together."""
-    if scheme is None:
-        if parameters:
-            raise InputError("--vision-parameter belongs to a scheme: name one with --vision")
-        return None
-    values: dict[str, Any] = {"scheme": scheme}
-    for text in parameters:
-        name, equals, value = text.partition("=")
-        if not name or not equals:
-            raise InputError(f"--vision-parameter {text}: write NAME=VALUE, as max_pixels=1003520")
-        try:
-            values[name] = orjson.loads(value)
-        except orjson.JSONDecodeError:
-            values[name] = value
-    try:
-        return VisionConfig(**values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = "".join(f"{part}: " for part in first["loc"])
-        raise InputError(f"--vision {scheme}: {where}{first['msg'].removeprefix('Value error, ')}") from None
+@dataclass(frozen=True)
+class EncodeOptions:
+    """What is done besides encoding.
+
+    Attributes:
+        append_eod: each document that has a token ends in EOD.
+        json_keys: fields to encode; none: the one that `Reading` names, to PREFIX itself.
+        add_special_tokens: the tokenizer's own post-processor puts its tokens around each document.
+        parse_special_tokens: text that looks like a special token is one.
+        workers: threads that encode.
+        resume: what is done is kept when the run is stopped, and a run that was stopped goes on.
+    """
+
+    append_eod: bool = False
+    json_keys: tuple[str, ...] = ()
+    add_special_tokens: bool = False
+    parse_special_tokens: bool = False
+    workers: int = 1
+    resume: bool = False
+
+    def require_plain(self) -> None:
+        """Raises InputError for an option that documents with images do not have."""
+        chosen = {
+            "--json-keys": self.json_keys,
+            "--add-special-tokens": self.add_special_tokens,
+            "--parse-special-tokens": self.parse_special_tokens,
+            "--resume": self.resume,
+        }
+        for name, value in chosen.items():
+            if value:
+                raise InputError(f"{name} is for documents of text: leave it out, or --vision")
+
+    def parameters(self) -> dict[str, Any]:
+        """What shapes the output."""
+        chosen = {"add_special_tokens": self.add_special_tokens, "parse_special_tokens": self.parse_special_tokens}
+        given = {name: True for name, on in chosen.items() if on}
+        return {"append_eod": self.append_eod} | given | ({"json_keys": self.json_keys} if self.json_keys else {})
+
+
+class Encoder:
+    """Encodes texts and puts around them what the options ask for; usable in several threads."""
+
+    def __init__(self, opened: OpenedTokenizer, options: EncodeOptions) -> None:
+        """Raises InputError when the tokenizer has not what the options ask for."""
+        self._tokenizer = opened.tokenizer
+        self._options = options
+        self.vocab_size = opened.tokenizer.vocab_size
+        missing = "say which one it is with --eod, or leave out --append-eod"
+        self.eod = opened.require_eod(missing) if options.append_eod else None
+        self._around = opened.added_around() if options.add_special_tokens else None
+
+    def encode(self, texts: pa.Array) -> Encoded:
+        if self._options.parse_special_tokens:
+            encoded = encode_with_special_tokens(self._tokenizer, texts)
+        else:
+            encoded = self._tokenizer.encode(texts)
+        if self._around is not None:
+            encoded = surrounded(encoded, *self._around)
+        if self.eod is not None:
+            encoded = framed(encoded, encoded.lengths > 0, None, self.eod)
+        return encoded
+
+
+@dataclass
+class Run:
+    """An encode under way."""
+
+    reading: Reading
+    fields: tuple[str, ...]
+    files: TokenFiles
+    options: EncodeOptions
+    problems: list[Problems] = field(default_factory=list)
+
+    def parts(self) -> Iterator[tuple[int, int]]:
+        """File and field, by number, from where the checkpoint says."""
+        state = self.files.state
+        for file in range(state.file, len(self.reading.files)):
+            for number in range(state.key if file == state.file else 0, len(self.fields)):
+                yield file, number
+
+    def encode(self, encoder: Encoder, on_done: OnDone) -> None:
+        state = self.files.state
+        self.reading.inputs = state.inputs
+        self.problems = [Problems.from_json(counts) for counts in state.reading] or [Problems() for _ in self.fields]
+        finished = sum(file.size for file in self.reading.files[: state.file]) * len(self.fields)
+        unsaved = 0
+        for file, number in self.parts():
+            done = state.documents if (file, number) == (state.file, state.key) else 0
+            state.file, state.key, state.documents = file, number, done
+            state.reading = [problems.to_json() for problems in self.problems]
+            batches = self.batches(file, number, done, partial(add, on_done, finished))
+            encode_one = partial(encode_batch, encoder, self.reading.files[file].shown)
+            for size, encoded in map_in_threads(encode_one, batches, weight, self.options.workers):
+                self.files.append(number, encoded)
+                state.documents += encoded.documents
+                unsaved += size
+                if self.options.resume and unsaved >= CHECKPOINT_BYTES:
+                    self.files.save()
+                    unsaved = 0
+            finished += self.reading.files[file].size
+
+    def batches(self, file: int, number: int, done: int, on_done: OnDone) -> Iterator[pa.RecordBatch]:
+        """The documents of one field of one file but the first `done`."""
+        options = self.field_options(number)
+        for batch in self.reading.documents(self.reading.files[file], options, self.problems[number], on_done):
+            passed = min(done, len(batch))
+            done -= passed
+            if passed < len(batch):
+                yield batch.slice(passed)
+
+    def field_options(self, number: int) -> ReadConfig:
+        return self.reading.options.model_copy(update={"text_field": self.fields[number]})
+
+    def check(self) -> None:
+        """Raises InputError when there is nothing to write, or the fields are out of step."""
+        first = self.reading.files[0].shown
+        for name, problems, counts in zip(self.fields, self.problems, self.files.state.counts, strict=True):
+            self.reading.require_documents(problems)
+            if counts.documents != self.files.state.counts[0].documents:
+                raise InputError(
+                    f"{first}: {counts.documents} documents have {name!r} and {self.files.state.counts[0].documents} "
+                    f"have {self.fields[0]!r}, so they would be out of step; mend them, or encode one key at a time"
+                )
+            if counts.tokens == 0:
+                of = f" of {name!r}" if len(self.fields) > 1 else ""
+                raise InputError(f"{first}: every document{of} is empty, there is no token to write")
+
+
+def encode_batch(encoder: Encoder, file: str, batch: pa.RecordBatch) -> tuple[int, Encoded]:
+    """Bytes of text, and the documents."""
+
+    def name(number: int) -> str:
+        return f"{file}, row {batch['row'][number].as_py()}: this document"
+
+    return weight(batch), encode_checked(encoder.encode, batch["text"], itself, encoder.vocab_size, name)
+
+
+def weight(batch: pa.RecordBatch) -> int:
+    return int(batch["text"].nbytes)
 
 
 def encode(
     opened: OpenedTokenizer,
     reading: Reading,
     output: Path,
-    append_eod: bool,
+    options: EncodeOptions,
     quiet: bool,
     vision: VisionConfig | None = None,
 ) -> dict[str, Any]:
-    """Writes OUTPUT.bin, .idx and .manifest.json; returns the manifest.
+    """Writes OUTPUT.bin, .idx and .manifest.json, or OUTPUT_<key>_document.bin and .idx for each of `json_keys`.
+
+    Returns the manifest.
 
     Raises:
         InputError: text or tokenizer cannot be used, there is no token at all, or an output exists.
@@ -73,42 +207,40 @@ def encode(
             "documents with images need both: --content-field names their blocks, and --vision says how many tokens an "
             "image becomes"
         )
-    placeholder = opened.require_image() if vision else None
-    tokenizer = opened.tokenizer
-    eod = opened.require_eod("say which one it is with --eod, or leave out --append-eod") if append_eod else None
-    dtype = dtype_for(tokenizer.vocab_size)
-    tokens = empty = 0
-    images = ImageCounts()
-    with new_output(output, ENDINGS) as draft:
-        with (
-            progress("encoding", reading.bytes, "B", quiet) as on_done,
-            ShardWriter(draft, dtype, tokenizer.vocab_size) as shard,
-        ):
-            for batch in reading.batches(on_done):
-                if vision is None or placeholder is None:
-                    encoded, spans = tokenizer.encode(batch["text"]), None
-                else:
-                    encoded, spans, found = encode_interleaved(tokenizer, batch, vision, placeholder)
-                    images += found
-                if eod is not None:
-                    encoded = framed(encoded, encoded.lengths > 0, None, eod)
-                runs = None if spans is None else document_runs(encoded.lengths, spans.as_spans())
-                shard.append(encoded, runs)
-                tokens += encoded.ids.size
-                empty += int((encoded.lengths == 0).sum())
-        if tokens == 0:
-            raise InputError(f"{reading.files[0].path}: every document is empty, there is no token to write")
-        counts = {
-            "documents": shard.documents,
-            "empty_documents": empty,
-            "tokens": tokens,
-            "dtype": dtype.name,
-            "vocab_size": tokenizer.vocab_size,
-            "eod": eod,
-            "reading": reading.problems.to_json(),
-        }
-        parameters = {"append_eod": append_eod} | reading.parameters()
-        if vision is not None:
-            counts["vision"] = {"scheme": vision.scheme, **images.as_dict(), "warnings": warnings(vision)}
-            parameters["vision"] = vision.parameters()
-        return write_manifest(draft, "encode", parameters, reading.inputs, counts, opened.as_json())
+    if vision is not None:
+        options.require_plain()
+        return encode_images(opened, reading, output, options.append_eod, quiet, vision)
+    fields = options.json_keys or (reading.options.text_field,)
+    stems = [f"_{name}_document" for name in options.json_keys] or [""]
+    endings = [*(f"{stem}{ending}" for stem in stems for ending in (".bin", ".idx")), MANIFEST_ENDING]
+    encoder = Encoder(opened, options)
+    vocab_size = encoder.vocab_size
+    dtype = dtype_for(vocab_size)
+    parameters = options.parameters() | reading.parameters()
+    with new_output(output, endings, options.resume) as draft:
+        prefixes = [draft.with_name(f"{draft.name}{stem}") for stem in stems]
+        files = TokenFiles(prefixes, dtype, vocab_size, job_digest(opened, reading, parameters))
+        run = Run(reading, fields, files, options)
+        try:
+            with progress("encoding", reading.bytes * len(fields), "B", quiet) as on_done:
+                run.encode(encoder, on_done)
+            run.check()
+            files.finish()
+        finally:
+            files.close()
+        by_field = [
+            {"documents": counts.documents, "empty_documents": counts.empty_documents, "tokens": counts.tokens}
+            | {"reading": problems.to_json()}
+            for counts, problems in zip(files.state.counts, run.problems, strict=True)
+        ]
+        warnings = list(encoder_choice(opened.tokenizer).warnings)
+        shared = {"dtype": dtype.name, "vocab_size": vocab_size, "eod": encoder.eod}
+        shared |= {"encoder_warnings": warnings} if warnings else {}
+        counts = shared | ({"fields": dict(zip(fields, by_field, strict=True))} if options.json_keys else by_field[0])
+        return write_manifest(draft, "encode", parameters, files.state.inputs, counts, opened.as_json())
+
+
+def job_digest(opened: OpenedTokenizer, reading: Reading, parameters: dict[str, Any]) -> str:
+    """Names everything that shapes the output; files by what a stat tells of them."""
+    files = [[str(file.path), file.fingerprint] for file in reading.files]
+    return json_digest([opened.digest, opened.eod, parameters, reading.options.max_document_bytes, files])

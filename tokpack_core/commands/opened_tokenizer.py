@@ -12,6 +12,7 @@ from tokpack_core.stages.tokenizer import describe
 from tokpack_core.store.files import sha256_of
 from tokpack_core.store.objects import MANIFEST, FileEntry, digest_of
 from tokpack_core.tokenizers import metadata, registry
+from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
 from tokpack_core.tokenizers.protocol import Tokenizer
 
 
@@ -48,6 +49,18 @@ class OpenedTokenizer:
         if "image" not in self.tokenizer.special_tokens:
             raise InputError(f"{self.path} names no placeholder of images: say which token it is with --image-token")
         return self.tokenizer.special_tokens["image"]
+
+    def added_around(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Ids that a tokenizer.json's own post-processor puts before and after each text.
+
+        Raises:
+            InputError: the tokenizer is of another kind, or does something else.
+        """
+        if not isinstance(self.tokenizer, HuggingFaceTokenizer):
+            raise InputError(
+                f"{self.path} is no tokenizer.json, which alone has a post-processor: leave out --add-special-tokens"
+            )
+        return self.tokenizer.added_around()
 
 
 def open_tokenizer(path: Path, eod: str | None = None, image: str | None = None) -> OpenedTokenizer:

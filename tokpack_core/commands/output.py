@@ -6,6 +6,8 @@ the manifest is the last name, so where a manifest stands, everything it names s
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import shutil
 import uuid
@@ -14,36 +16,78 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tokpack_core.errors import InputError
-from tokpack_core.store.files import fsync_path
+from tokpack_core.stages.file_errors import WRITING
+from tokpack_core.store.files import REMEDIES, fsync_path
 
 MANIFEST_ENDING = ".manifest.json"
 
 
 @contextmanager
-def new_output(output: Path, endings: Sequence[str]) -> Iterator[Path]:
+def new_output(output: Path, endings: Sequence[str], resumable: bool = False) -> Iterator[Path]:
     """Gives a draft path to write under instead of `output`; afterwards draft + ending becomes output + ending.
 
-    An ending of "" is a folder. When the body raises, nothing is left.
+    An ending of "" is a folder. When the body raises, nothing is left; if it is `resumable`, the draft folder is, and
+    is given again to the next run for the same output.
 
     Raises:
-        InputError: one of the outputs exists, or the folder cannot be written.
+        InputError: one of the outputs exists, the folder cannot be written, or another run is at work in it.
     """
     output = Path(os.path.abspath(output))
+    unique = "unfinished" if resumable else f"{uuid.uuid4().hex[:12]}.tmp"
+    draft_folder = output.parent / f".{output.name}.{unique}"
+    if resumable:
+        take_back(draft_folder, output, endings)
     refuse_existing(output, endings)
-    draft_folder = output.parent / f".{output.name}.{uuid.uuid4().hex[:12]}.tmp"
     missing = [folder for folder in output.parents if not folder.exists()]
     try:
-        draft_folder.mkdir(parents=True)
+        draft_folder.mkdir(parents=True, exist_ok=resumable)
     except OSError as error:
         raise InputError(f"{output.parent}: cannot be written ({error.strerror}); name another --output") from None
+    descriptor = os.open(draft_folder, os.O_RDONLY)
+    kept = resumable
     try:
-        yield draft_folder / output.name
-        move_into_place(draft_folder, output, endings)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"{output}: another run is writing it; wait for it, or name another --output") from None
+        with writing_errors(output.parent):
+            yield draft_folder / output.name
+            move_into_place(draft_folder, output, endings)
+        kept = False
     finally:
-        shutil.rmtree(draft_folder, ignore_errors=True)
+        os.close(descriptor)
+        if not kept:
+            shutil.rmtree(draft_folder, ignore_errors=True)
         for folder in missing:
             with suppress(OSError):  # holds the output, or what someone else put there
                 folder.rmdir()
+
+
+@contextmanager
+def writing_errors(folder: Path) -> Iterator[None]:
+    """Turns what only writing gives into a sentence with its remedy.
+
+    Raises:
+        InputError: instead of such an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        # numpy raises an OSError without a number when fewer bytes were written than asked.
+        if (error.errno or errno.ENOSPC) not in WRITING:
+            raise
+        reason, remedy = os.strerror(error.errno or errno.ENOSPC), REMEDIES[error.errno or errno.ENOSPC]
+        raise InputError(f"{folder}: cannot be written ({reason}); {remedy}, then run again") from error
+
+
+def take_back(draft_folder: Path, output: Path, endings: Sequence[str]) -> None:
+    """Undoes the moves of a run that was killed between its first and its last one."""
+    last = output.with_name(f"{output.name}{endings[-1]}")
+    if (draft_folder / last.name).exists() and not last.exists():
+        for ending in endings[:-1]:
+            moved = output.with_name(f"{output.name}{ending}")
+            if moved.exists() and not (draft_folder / moved.name).exists():
+                os.rename(moved, draft_folder / moved.name)
 
 
 def refuse_existing(output: Path, endings: Sequence[str]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,26 +56,41 @@ class Reading:
         """
         finished = 0
         for file in self.files:
-            text_bytes = 0
-            for batch in self._read(file):
+            for batch in self.documents(file, self.options, self.problems, partial(add, on_done, finished)):
                 if self.lang is not None:
                     langs = pc.fill_null(batch["lang"], self.lang)
                     batch = batch.set_column(batch.schema.get_field_index("lang"), "lang", langs)
                 yield batch
+            finished += file.size
+        self.require_documents(self.problems)
+
+    def documents(
+        self, file: SourceFile, options: ReadConfig, problems: Problems, on_done: OnDone
+    ) -> Iterator[pa.RecordBatch]:
+        """The documents of one file, which must not change meanwhile; `on_done` is told of bytes of this file."""
+        text_bytes = 0
+        with file.opened() as path:
+            self.describe(file, path)
+            for batch in read_documents(path, file.shown, options, problems):
+                yield batch
                 text_bytes += batch["text"].nbytes
                 # Within a file the text stands in for the place in the file, which no reader tells.
-                on_done(finished + min(text_bytes, file.size))
-            finished += file.size
-            on_done(finished)
-        if not self.problems.documents:
-            raise InputError(f"{self.files[0].path}: there is no document in the {len(self.files)} files named")
+                on_done(min(text_bytes, file.size))
+            on_done(file.size)
 
-    def _read(self, file: SourceFile) -> Iterator[pa.RecordBatch]:
-        self.inputs.append(describe_file(file.path))
-        yield from read_documents(file.path, str(file.path), self.options, self.problems)
-        after = file.path.stat()
-        if (after.st_size, after.st_mtime_ns, after.st_ino) != (file.size, file.mtime_ns, file.inode):
-            raise InputError(f"{file.path}: the file changed while it was read; run again when it is complete")
+    def describe(self, file: SourceFile, path: Path) -> None:
+        """Adds a file to `inputs`, once."""
+        named = os.path.abspath(file.path) if file.version is None else file.name
+        if not any(entry["path"] == named for entry in self.inputs[-1:]):
+            self.inputs.append(describe_file(path) | {"path": named})
+
+    def require_documents(self, problems: Problems) -> None:
+        if not problems.documents:
+            raise InputError(f"{self.files[0].shown}: there is no document in the {len(self.files)} files named")
+
+
+def add(on_done: OnDone, finished: int, now: int) -> None:
+    on_done(finished + now)
 
 
 def open_reading(paths: Sequence[str], options: ReadConfig, lang: str | None) -> Reading:
@@ -85,7 +102,7 @@ def open_reading(paths: Sequence[str], options: ReadConfig, lang: str | None) ->
     found: dict[str, SourceFile] = {}
     for path in paths:
         for file in find_files([path], Path.cwd()):
-            found.setdefault(str(file.path.resolve()), file)
+            found.setdefault(file.name if file.version is not None else str(file.path.resolve()), file)
     return Reading(list(found.values()), options, lang)
 
 

@@ -36,6 +36,8 @@ def show_run(manifest: dict[str, Any], json: bool) -> None:
     reading = counts.pop("reading", {})
     troubles = {name: reading[name] for name in TROUBLES if reading.get(name)}
     show_rows(rows + flat(counts) + flat(troubles))
+    for warning in counts.get("encoder_warnings", []):
+        console().print(Text(f"  warning: {warning}", "yellow"))
     for example in reading.get("examples", []):
         console().print(Text(f"  {example['file']}, {example['row']}: {example['reason']}", "yellow"))
 

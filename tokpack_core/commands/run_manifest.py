@@ -112,5 +112,16 @@ def candidates(path: Path) -> Iterator[Path]:
         stem = path.name.removesuffix(suffix)
         if stem and path.name.endswith(suffix):
             yield path.with_name(f"{stem}{MANIFEST_ENDING}")
+        if stem.endswith("_document") and path.name.endswith(suffix):
+            yield from before_the_key(path.with_name(stem.removesuffix("_document")))
     if path.parent.name:
         yield path.parent.with_name(f"{path.parent.name}{MANIFEST_ENDING}")
+
+
+def before_the_key(path: Path) -> Iterator[Path]:
+    """Manifests that PREFIX_<key>_document may belong to: a key may hold underscores itself."""
+    stem, underscore, _ = path.name.rpartition("_")
+    while underscore:
+        if stem:
+            yield path.with_name(f"{stem}{MANIFEST_ENDING}")
+        stem, underscore, _ = stem.rpartition("_")

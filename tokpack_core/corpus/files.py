@@ -9,6 +9,8 @@ of other extensions and what is no regular file (pipes, devices). A file that is
 Extensions are compared without case. Symbolic links are followed; a folder is entered once, so loops end. A file
 reached on several ways (a link to a file of the set, overlapping patterns) is taken once, under a name without links if
 it has one, else under the first by bytes. Hard links are files of their own.
+
+A pattern that is a URL is listed by fsspec (see `remote`); an object's name is its URL.
 """
 
 from __future__ import annotations
@@ -18,11 +20,13 @@ import os
 import stat
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from tokpack_core.corpus.compression import Codec
+from tokpack_core.corpus.remote import fetched, is_url, list_remote
 from tokpack_core.errors import InputError
 
 FileKind = Literal["jsonl", "json", "csv", "tsv", "txt", "parquet", "arrow"]
@@ -48,9 +52,37 @@ class SourceFile:
     """Relative to the base folder in POSIX form, absolute outside of it. Always valid UTF-8 and different for
     different paths: a byte that is not UTF-8 is written \\xff, a backslash twice."""
     path: Path
+    """Where a local file is; for an object behind a URL, that URL, for messages only."""
     size: int
     mtime_ns: int
     inode: int
+    version: str | None = None
+    """ETag or time of an object behind a URL, which is its name; None for a local file."""
+
+    @property
+    def fingerprint(self) -> str:
+        """What a stat or a listing tells of the content without reading it."""
+        return f"{self.size}:{self.mtime_ns}:{self.inode}" if self.version is None else f"{self.size}:{self.version}"
+
+    @property
+    def shown(self) -> str:
+        return str(self.path) if self.version is None else self.name
+
+    @contextmanager
+    def opened(self) -> Iterator[Path]:
+        """A local path of the content, which is proven unchanged when the block ends well.
+
+        Raises:
+            InputError: it cannot be read, or changed meanwhile.
+        """
+        if self.version is not None:
+            with fetched(self.name) as path:
+                yield path
+            return
+        yield self.path
+        after = self.path.stat()
+        if (after.st_size, after.st_mtime_ns, after.st_ino) != (self.size, self.mtime_ns, self.inode):
+            raise InputError(f"{self.path}: the file changed while it was read; run again when it is complete")
 
 
 class _Found(NamedTuple):
@@ -81,6 +113,13 @@ def find_files(patterns: Sequence[str], base: Path) -> list[SourceFile]:
     by_real_path: dict[str, tuple[bool, bytes, SourceFile]] = {}
     for pattern in patterns:
         empty = True
+        if is_url(pattern):
+            for source in _remote_files(pattern):
+                empty = False
+                by_real_path[source.name] = (False, source.name.encode(), source)
+            if empty:
+                raise InputError(f"{pattern}: gives no object to read, by name, folder or glob; accepted: {ACCEPTED}")
+            continue
         for found in _match(pattern, folder):
             empty = False
             status = found.status
@@ -107,6 +146,15 @@ def why_empty(pattern: str, folder: str) -> str:
 
 def is_glob(part: str) -> bool:
     return any(character in part for character in "*?[")
+
+
+def _remote_files(pattern: str) -> Iterator[SourceFile]:
+    for url, size, version in list_remote(pattern):
+        name = url.rsplit("/", 1)[1]
+        if file_type(name) and not name.startswith("."):
+            yield SourceFile(url, Path(url), size, 0, 0, version)
+        elif url == pattern:
+            raise InputError(f"{url}: its extension is none of {ACCEPTED}; rename or convert the object")
 
 
 def source_name(path: str, folder: str) -> str:

@@ -54,8 +54,7 @@ class ShardWriter(AbstractContextManager["ShardWriter"]):
         either all calls have them or none.
         """
         ids, offsets = encoded.ids, encoded.offsets
-        if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < self.vocab_size:
-            self._refuse(encoded)
+        check_ids(self.prefix, encoded, self.vocab_size, self.documents)
         if offsets[0] != 0 or offsets[-1] != ids.size:
             raise ValueError(f"{self.prefix}: offsets run from {offsets[0]} to {offsets[-1]} over {ids.size} ids")
         lengths = np.diff(offsets)
@@ -72,14 +71,6 @@ class ShardWriter(AbstractContextManager["ShardWriter"]):
         self._tokens.close()
         self._index.close()
 
-    def _refuse(self, encoded: TokenDocuments) -> None:
-        bad = int(np.argmax((encoded.ids < 0) | (encoded.ids >= self.vocab_size)))
-        document = self.documents + int(np.searchsorted(encoded.offsets, bad, side="right")) - 1
-        raise InputError(
-            f"{self.prefix}: document {document} (counted from 0) has token id {int(encoded.ids[bad])}, "
-            f"outside the vocabulary of {self.vocab_size}: encode it with the tokenizer of this shard"
-        )
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -89,3 +80,16 @@ class ShardWriter(AbstractContextManager["ShardWriter"]):
         self._tokens.close()
         self._index.abandon()
         bin_path(self.prefix).unlink(missing_ok=True)
+
+
+def check_ids(prefix: Path, encoded: TokenDocuments, vocab_size: int, first: int) -> None:
+    """Raises InputError naming the document, counted from `first`, that has an id outside the vocabulary."""
+    ids = encoded.ids
+    if not ids.size or 0 <= int(ids.min()) <= int(ids.max()) < vocab_size:
+        return
+    bad = int(np.argmax((ids < 0) | (ids >= vocab_size)))
+    document = first + int(np.searchsorted(encoded.offsets, bad, side="right")) - 1
+    raise InputError(
+        f"{prefix}: document {document} (counted from 0) has token id {int(ids[bad])}, "
+        f"outside the vocabulary of {vocab_size}: encode it with the tokenizer of this shard"
+    )

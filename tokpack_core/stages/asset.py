@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from tokpack_core.config import Project
-from tokpack_core.engine import LocalEngine
+from tokpack_core.engine import Engine
 from tokpack_core.stages.file_errors import file_errors
 from tokpack_core.stages.unit import OnProgress, Progress, Unit, UnitResults, run_unit
 from tokpack_core.store import actions, history, leases, objects
@@ -32,7 +32,7 @@ class Workplace:
 
     project: Project
     store: Store
-    engine: LocalEngine
+    engine: Engine
     on_progress: OnProgress
     run: str | None = None
     retrain: bool = False

@@ -30,7 +30,6 @@ from tokpack_core.store.lineage import LineageGraph
 from tokpack_core.store.objects import ObjectRef
 from tokpack_core.tokenizers.encoded import Encoded, concatenate
 from tokpack_core.tokenizers.protocol import Tokenizer
-from tokpack_core.vision_config import VisionConfig
 
 CONFIDENCE = 0.95
 EXAMPLES = 20
@@ -164,9 +163,7 @@ def encode_again(
 ) -> tuple[Int64, pa.Array, Encoded]:
     """Rows in the shard, ids, and tokens encoded now, of the drawn documents."""
     action = graph.action(shard)
-    parameters = action.parameters if action else {}
-    bos = tokenizer.special_tokens["bos"] if parameters.get("bos") else None
-    vision = VisionConfig(**parameters["vision"]) if "vision" in parameters else None
+    framing = shards_stage.framing_of(action) if action else shards_stage.Framing(bos=False)
     rows: list[Int64] = []
     ids: list[pa.Array] = []
     encoded: list[Encoded] = []
@@ -176,7 +173,7 @@ def encode_again(
         if fraction < 1.0:
             drawn &= sample_mask(batch["id"], seed, fraction)
         chosen = batch.filter(pa.array(drawn))
-        encoded.append(shards_stage.encode_documents(tokenizer, chosen, vision, bos)[0])
+        encoded.append(framing.encode(tokenizer, chosen)[0])
         rows.append(first + np.flatnonzero(drawn))
         ids.append(chosen["id"])
         first += len(batch)

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tokpack_core.corpus.files import SourceFile, find_files
+from tokpack_core.corpus.remote import remote_sha256
 from tokpack_core.errors import InputError
 from tokpack_core.stages.asset import Built, Workplace, finish
 from tokpack_core.stages.unit import Unit
@@ -57,7 +58,7 @@ def source_files(work: Workplace, corpus: str) -> list[SourceFile]:
     except InputError as error:
         raise InputError(f"corpus {corpus}: {error}") from error
     for file in files:
-        if Path(os.path.abspath(file.path)).is_relative_to(work.store.root):
+        if file.version is None and Path(os.path.abspath(file.path)).is_relative_to(work.store.root):
             raise InputError(
                 f"corpus {corpus}: its paths take in {file.path}, a file of the store; name only folders of source text"
             )
@@ -65,8 +66,8 @@ def source_files(work: Workplace, corpus: str) -> list[SourceFile]:
 
 
 def fingerprint(files: list[SourceFile]) -> dict[str, str]:
-    """Name of each file to `size:mtime:inode`: what a stat tells without reading."""
-    return {file.name: f"{file.size}:{file.mtime_ns}:{file.inode}" for file in files}
+    """By name of each file, what a stat or a listing tells without reading."""
+    return {file.name: file.fingerprint for file in files}
 
 
 def source_version(files: list[SourceFile]) -> str:
@@ -111,11 +112,10 @@ def hash_unchanged(file: SourceFile) -> str:
     Raises:
         InputError: it changed while it was read.
     """
-    digest = sha256_of(file.path)
-    stat = file.path.stat()
-    if (stat.st_size, stat.st_mtime_ns) != (file.size, file.mtime_ns):
-        raise InputError(f"{file.path}: the file changed while it was read; build again when it is complete")
-    return digest
+    if file.version is not None:
+        return remote_sha256(file.name)
+    with file.opened() as path:
+        return sha256_of(path)
 
 
 def read_inventory(folder: Path) -> list[InventoryFile]:

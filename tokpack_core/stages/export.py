@@ -28,7 +28,7 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from tokpack_core.config import SPLITS, Split
-from tokpack_core.engine import LocalEngine
+from tokpack_core.engine import Engine
 from tokpack_core.errors import StoreError
 from tokpack_core.megatron.blend import blend_line, blend_weights, shell_arguments, write_blend
 from tokpack_core.megatron.export import PackedWriter, TokenSource
@@ -118,7 +118,7 @@ def note_shards(work: Workplace, tokenizer: str, blocks: list[Block]) -> None:
 
 def write_dataset(
     store: Store,
-    engine: LocalEngine,
+    engine: Engine,
     blocks: list[Block],
     mixture: dict[str, float],
     attentions: dict[str, ImageAttention | None],

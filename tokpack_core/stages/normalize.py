@@ -99,7 +99,7 @@ def asset_key(corpus: str) -> str:
 
 def parameters(config: CorpusConfig) -> dict[str, Any]:
     """All of a corpus's configuration that shapes its normalized bytes."""
-    shaping = config.model_dump(mode="json", exclude={"paths", "owners"})
+    shaping = config.model_dump(mode="json", exclude={"paths", "owners", "parse_special_tokens"})
     if config.content_field is None:
         del shaping["content_field"]
     return shaping
@@ -129,18 +129,18 @@ def make_unit(config: CorpusConfig, run: list[InventoryFile], sources: dict[str,
         {"files": {file.name: file.sha256 for file in run}},
         library_versions("pyarrow", "orjson", "zstandard"),
     )
-    inputs = [(sources[file.name].path, file) for file in run]
+    inputs = [(sources[file.name], file) for file in run]
     return Unit(action, partial(write_unit, config, inputs), sum(file.size for file in run))
 
 
-def write_unit(config: CorpusConfig, inputs: list[tuple[Path, InventoryFile]], folder: Path) -> dict[str, Any]:
+def write_unit(config: CorpusConfig, inputs: list[tuple[SourceFile, InventoryFile]], folder: Path) -> dict[str, Any]:
     problems = Problems()
     report = NormalizationReport()
     changed: list[pa.RecordBatch] = []
     writer = PartWriter(folder, PART_SCHEMA if config.content_field is None else CONTENT_PART_SCHEMA)
     options = ReadConfig(**config.model_dump(include=set(ReadConfig.model_fields)))
-    for path, file in inputs:
-        for batch in read_source(path, file, options, problems):
+    for source, file in inputs:
+        for batch in read_source(source, file, options, problems):
             normalized = normalized_batch(batch, file.name, config, report)
             writer.write(normalized)
             if sum(map(len, changed)) < CHANGED_DOCUMENTS:
@@ -153,15 +153,14 @@ def write_unit(config: CorpusConfig, inputs: list[tuple[Path, InventoryFile]], f
     return {"parts": writer.parts, **totals(writer.parts)}
 
 
-def read_source(path: Path, file: InventoryFile, options: ReadConfig, problems: Problems) -> Iterator[pa.RecordBatch]:
+def read_source(
+    source: SourceFile, file: InventoryFile, options: ReadConfig, problems: Problems
+) -> Iterator[pa.RecordBatch]:
     """Documents of a source file that is, before and after, the one the inventory names."""
-    before = path.stat()
-    if sha256_of(path) != file.sha256:
-        raise InputError(f"{path}: the file changed since the inventory; build the corpus again")
-    yield from read_documents(path, file.name, options, problems)
-    after = path.stat()
-    if (before.st_size, before.st_mtime_ns, before.st_ino) != (after.st_size, after.st_mtime_ns, after.st_ino):
-        raise InputError(f"{path}: the file changed while it was read; build the corpus again when it is complete")
+    with source.opened() as path:
+        if sha256_of(path) != file.sha256:
+            raise InputError(f"{source.shown}: the file changed since the inventory; build the corpus again")
+        yield from read_documents(path, file.name, options, problems)
 
 
 def normalized_batch(

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,13 @@ from tokpack_core.store import objects
 from tokpack_core.store.actions import Action, library_versions
 from tokpack_core.store.objects import ObjectRef
 from tokpack_core.store.store import Store
+from tokpack_core.tokenizers.checked_encoding import encode_checked
 from tokpack_core.tokenizers.encoded import Encoded
-from tokpack_core.tokenizers.framing import framed
+from tokpack_core.tokenizers.encoder_choice import encoder_choice
+from tokpack_core.tokenizers.framing import framed, without_last
 from tokpack_core.tokenizers.interleaved import SPANS, ImageCounts, encode_interleaved, encode_text
 from tokpack_core.tokenizers.protocol import Tokenizer
+from tokpack_core.tokenizers.special_tokens_in_text import encode_with_special_tokens
 from tokpack_core.vision.schemes import warnings
 from tokpack_core.vision_config import VisionConfig
 
@@ -79,6 +83,45 @@ class Shard:
     tokens: int
 
 
+@dataclass(frozen=True)
+class Framing:
+    """How a document becomes tokens: with a BOS before them, with images, with special tokens in its text."""
+
+    bos: bool
+    vision: VisionConfig | None = None
+    parse_special_tokens: bool = False
+
+    def parameters(self) -> dict[str, Any]:
+        vision = {"vision": self.vision.parameters()} if self.vision else {}
+        return {"bos": self.bos} | vision | ({"parse_special_tokens": True} if self.parse_special_tokens else {})
+
+    def encode(self, tokenizer: Tokenizer, batch: pa.RecordBatch) -> tuple[Encoded, pa.Array | None, ImageCounts]:
+        """Documents of a part as they stand in shards: tokens, the column `images` if there are any, and their counts.
+
+        Each non-empty document ends in exactly one EOD: one that its text ends in counts.
+        """
+        eod = tokenizer.special_tokens["eod"]
+        bos = tokenizer.special_tokens["bos"] if self.bos else None
+        parse = partial(encode_with_special_tokens, tokenizer) if self.parse_special_tokens else None
+        if self.vision is None:
+            encoded = encode_text(tokenizer, batch, parse)
+            filled = pc.greater(pc.binary_length(batch["text"]), 0).to_numpy(zero_copy_only=False)
+            column, counts = None, ImageCounts()
+        else:
+            placeholder = tokenizer.special_tokens["image"]
+            encoded, images, counts = encode_interleaved(tokenizer, batch, self.vision, placeholder, parse)
+            filled = encoded.lengths > 0
+            column = images.as_column(0 if bos is None else 1)
+        return framed(without_last(encoded, eod) if parse else encoded, filled, bos, eod), column, counts
+
+
+def framing_of(action: Action) -> Framing:
+    """How the documents of a shard were encoded, by the action that made it."""
+    vision = action.parameters.get("vision")
+    parse = action.parameters.get("parse_special_tokens", False)
+    return Framing(action.parameters["bos"], VisionConfig(**vision) if vision else None, parse)
+
+
 def asset_key(tokenizer: str, corpus: str) -> str:
     return f"tokenized_shards/{tokenizer}/{corpus}"
 
@@ -99,7 +142,8 @@ def build(work: Workplace, tokenizer: str, corpus: str) -> Built:
             f"tokenizers.{tokenizer}: its files name no placeholder of images; say which token it is in "
             "special_tokens: {image: ...}"
         )
-    units = [make_unit(ref, folder, bos, vision, part) for part in corpus_parts(work, corpus)]
+    framing = Framing(bos, vision, work.project.corpora[corpus].parse_special_tokens)
+    units = [make_unit(ref, folder, framing, part) for part in corpus_parts(work, corpus)]
     results = run_units(work.store, work.engine, units, work.on_progress)
     inputs = {"tokenizer": str(ref), "units": [str(r) for r in results.refs]}
     parameters = {"vision": vision.parameters()} if vision else {}
@@ -117,53 +161,53 @@ def parameters(project: Project, tokenizer: str, corpus: str) -> Any:
     """All of the configuration that shapes the shards of a corpus."""
     vision = vision_of(project, tokenizer, corpus)
     bos = project.tokenizers[tokenizer].bos
+    if project.corpora[corpus].parse_special_tokens:
+        return Framing(bos, vision, True).parameters()
     return [bos, vision.parameters()] if vision else bos
 
 
-def make_unit(tokenizer: ObjectRef, tokenizer_folder: Path, bos: bool, vision: VisionConfig | None, part: Part) -> Unit:
+def make_unit(tokenizer: ObjectRef, tokenizer_folder: Path, framing: Framing, part: Part) -> Unit:
     action = Action(
         UNIT_STAGE,
         VERSION,
-        {"bos": bos} | ({"vision": vision.parameters()} if vision else {}),
+        framing.parameters(),
         {"tokenizer": str(tokenizer), "part": part.sha256},
         library_versions(*tokenizer_stage.LIBRARIES, "pyarrow"),
     )
-    return Unit(action, partial(write_shard, tokenizer_folder, bos, vision, part.path, part.sha256), part.bytes)
+    return Unit(action, partial(write_shard, tokenizer_folder, framing, part.path, part.sha256), part.bytes)
 
 
-def write_shard(
-    tokenizer_folder: Path, bos: bool, vision: VisionConfig | None, part: Path, part_sha256: str, folder: Path
-) -> dict[str, Any]:
+def write_shard(tokenizer_folder: Path, framing: Framing, part: Path, part_sha256: str, folder: Path) -> dict[str, Any]:
     tokenizer = tokenizer_stage.load(tokenizer_folder)
-    start = tokenizer.special_tokens["bos"] if bos else None
     counts: Counter[str] = Counter()
     images = ImageCounts()
-    schema = IMAGES_SCHEMA if vision else DOCUMENTS_SCHEMA
+    schema = IMAGES_SCHEMA if framing.vision else DOCUMENTS_SCHEMA
     with (
         ShardWriter(folder / "part", dtype_for(tokenizer.vocab_size), tokenizer.vocab_size) as shard,
         pq.ParquetWriter(folder / "documents.parquet", schema, compression="zstd") as documents,
     ):
         for batch in read_part(part, [*DESCRIBED, "text"]):
-            encoded, spans, found = encode_documents(tokenizer, batch, vision, start)
+            encoded, spans, found = encode_described(tokenizer, batch, framing)
             shard.append(encoded)
             rows = document_rows(batch, encoded, spans)
             documents.write_batch(rows)
             counts.update(count_rows(rows))
             images += found
-    described = {"part": part_sha256} | {name: counts[name] for name in SUMMED}
-    return described | ({"vision": images.as_dict()} if vision else {})
+    described = {"part": part_sha256} | {name: counts[name] for name in SUMMED} | encoder_choice(tokenizer).as_json()
+    return described | ({"vision": images.as_dict()} if framing.vision else {})
 
 
-def encode_documents(
-    tokenizer: Tokenizer, batch: pa.RecordBatch, vision: VisionConfig | None, bos: int | None
+def encode_described(
+    tokenizer: Tokenizer, batch: pa.RecordBatch, framing: Framing
 ) -> tuple[Encoded, pa.Array | None, ImageCounts]:
-    """Documents of a part as they stand in shards: tokens, the column `images` if there are any, and their counts."""
-    eod = tokenizer.special_tokens["eod"]
-    if vision is None:
-        not_empty = pc.greater(pc.binary_length(batch["text"]), 0).to_numpy(zero_copy_only=False)
-        return framed(encode_text(tokenizer, batch), not_empty, bos, eod), None, ImageCounts()
-    encoded, images, counts = encode_interleaved(tokenizer, batch, vision, tokenizer.special_tokens["image"])
-    return framed(encoded, encoded.lengths > 0, bos, eod), images.as_column(0 if bos is None else 1), counts
+    """The documents of a batch. Raises InputError naming the source of a document that cannot be encoded."""
+
+    def name(number: int) -> str:
+        source, row, document = (batch[column][number].as_py() for column in ("source", "row", "id"))
+        return f"{source}, row {row}: document {document!r}"
+
+    encode = partial(framing.encode, tokenizer)
+    return encode_checked(encode, batch, itemgetter(0), tokenizer.vocab_size, name)
 
 
 def document_rows(batch: pa.RecordBatch, encoded: Encoded, images: pa.Array | None) -> pa.RecordBatch:
@@ -189,13 +233,19 @@ def write_shards(
 ) -> dict[str, Any]:
     rows = []
     images = ImageCounts()
+    differing: set[str] = set()
     for ref in refs:
         manifest = objects.read_manifest(store, ref)
+        differing.update(manifest.counts.get("encoder_warnings", ()))
         sha256 = manifest.file("documents.parquet").sha256
         rows.append({"object": str(ref), "documents_sha256": sha256, **manifest.counts})
         images += ImageCounts.from_dict(manifest.counts.get("vision", {}))
     pq.write_table(pa.Table.from_pylist(rows, schema=SHARDS_SCHEMA), folder / "shards.parquet", compression="zstd")
-    counts = {"tokenizer": str(tokenizer), "shards": len(rows)} | {n: sum(row[n] for row in rows) for n in SUMMED}
+    counts: dict[str, Any] = {"tokenizer": str(tokenizer), "shards": len(rows)} | {
+        n: sum(row[n] for row in rows) for n in SUMMED
+    }
+    if differing:
+        counts["encoder_warnings"] = sorted(differing)
     if vision is None:
         return counts
     return counts | {"vision": {"scheme": vision.scheme, **images.as_dict(), "warnings": warnings(vision)}}

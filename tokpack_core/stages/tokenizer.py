@@ -7,7 +7,7 @@ library changed; it is then shown as stale, and trained again on request only.
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +154,10 @@ def recorded_sample(work: Workplace, tokenizer: str) -> list[SamplePart]:
     return [SamplePart(**part) for part in inputs]
 
 
+@lru_cache(maxsize=1)
 def load(folder: Path) -> Tokenizer:
-    """A published tokenizer; its special tokens stand in its own files."""
+    """A published tokenizer; its special tokens stand in its own files.
+
+    The newest one is kept: choosing and proving its encoder costs a process more than a unit of text.
+    """
     return registry.load(folder, SpecialTokens())

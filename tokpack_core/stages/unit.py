@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tokpack_core.engine import LocalEngine
+from tokpack_core.engine import Engine, LocalEngine
 from tokpack_core.stages.file_errors import file_errors
 from tokpack_core.store import actions, leases, objects
 from tokpack_core.store.actions import Action
@@ -124,7 +124,7 @@ def build_unit(store: Store, lease: Lease, unit: Unit) -> ObjectRef:
     return ref
 
 
-def run_units(store: Store, engine: LocalEngine, units: Sequence[Unit], on_progress: OnProgress) -> UnitResults:
+def run_units(store: Store, engine: Engine, units: Sequence[Unit], on_progress: OnProgress) -> UnitResults:
     """Runs the units that never ran and reports after each.
 
     Raises:
@@ -139,7 +139,7 @@ def run_units(store: Store, engine: LocalEngine, units: Sequence[Unit], on_progr
 
 
 def build_units(
-    store: Store, engine: LocalEngine, lease: Lease, units: Sequence[Unit], on_progress: OnProgress
+    store: Store, engine: Engine, lease: Lease, units: Sequence[Unit], on_progress: OnProgress
 ) -> dict[str, ObjectRef]:
     """Objects by the key of the action."""
     total = sum(unit.weight for unit in units)

@@ -1,12 +1,13 @@
-"""Our own encoder in the place of Hugging Face's, for files that it understands and gives the same ids for.
+"""Faster encoders in the place of Hugging Face's, for files that they understand and give the same ids for.
 
 A tokenizer.json qualifies if its model is BPE over bytes without extras, its pretokenizer is ByteLevel behind
 any number of isolated Splits whose regexes have an automaton, and its normalizer is none, NFC or NFKC. Before it is
 used, its ids are compared with the library's on strings that are hard for either part; one difference, and the library
-stays. Two kinds of text always go to the library: those that hold an added token that is not special (text matches
-those), and those that the normalizer changes, since the library's version of Unicode is older than ours. What is
-normalized by the newer version is left alone by the older one: to it, new marks are characters that nothing combines
-with.
+stays. Texts that hold an added token that is not special always go to the library, since text matches those. Texts
+that our normalizer changes are given to the library's, whose version of Unicode is older. What is normalized by the
+newer version is left alone by the older one: to it, new marks are characters that nothing combines with.
+
+Where gigatoken loads the tokenizer and gives the ids of our encoder, it takes its place (see `gigatoken_engine`).
 
 Loading and checking cost about a second, so this waits until the library has encoded some text.
 """
@@ -14,9 +15,10 @@ Loading and checking cost about a second, so this waits until the library has en
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,15 +29,16 @@ from tokenizers import Tokenizer as Engine
 
 from tokpack_core.bpe.regex_syntax import Unsupported
 from tokpack_core.config import UnicodeForm
-from tokpack_core.tokenizers.encoded import Encoded, concatenate
-from tokpack_core.tokenizers.hard_texts import hard_texts
+from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart
+from tokpack_core.tokenizers.encoder_choice import EncoderChoice
+from tokpack_core.tokenizers.hard_texts import hard_texts, random_texts
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
 from tokpack_core.tokenizers.token_bytes import BYTE_TO_CHARACTER, byte_level_bytes
 
 if TYPE_CHECKING:
     from tokpack_core.bpe.encoder import BpeModel, ByteBpeEncoder
+    from tokpack_core.tokenizers.gigatoken_engine import GigatokenEncoder
 
-Encode = Callable[[pa.Array], Encoded]
 WORTH_LOADING = 2**20
 """Bytes of text that the library encodes before."""
 MOST_ADDED_TOKENS = 64
@@ -53,16 +56,25 @@ class ExactBpe:
     by_library: Encode
     for_library: Callable[[pa.Array], npt.NDArray[np.bool_] | None]
     """Which texts the library must encode; None for none of them."""
+    prepared: Callable[[pa.Array], pa.Array]
+    """Texts as the library's normalizer leaves them."""
+    faster: GigatokenEncoder | None = None
+    """What gave the ids of `encoder` on all texts that they were compared on, and takes its place."""
+    warnings: tuple[str, ...] = ()
+    """What was tried and gave other ids."""
+
+    @property
+    def choice(self) -> EncoderChoice:
+        return EncoderChoice("tokpack" if self.faster is None else "gigatoken", self.warnings)
 
     def encode(self, texts: pa.Array) -> Encoded:
         library = self.for_library(texts)
-        if library is None:
-            return self.encoder.encode(texts)
-        borders = [0, *(np.flatnonzero(np.diff(library)) + 1).tolist(), len(library)]
-        return concatenate(
-            (self.by_library if library[start] else self.encoder.encode)(texts.slice(start, stop - start))
-            for start, stop in pairwise(borders)
-        )
+        encoder = self.encoder if self.faster is None else self.faster
+
+        def encode(some: pa.Array) -> Encoded:
+            return encoder.encode(self.prepared(some))
+
+        return encode_apart(texts, [] if library is None else [library], self.by_library, encode)
 
 
 class FastEngine:
@@ -72,6 +84,8 @@ class FastEngine:
         self._exact: ExactBpe | None = None
         self._tried = False
         self._seen = 0
+        self._loading = threading.Lock()
+        self.choice = EncoderChoice("tokenizers")
 
     @property
     def in_use(self) -> bool:
@@ -91,18 +105,24 @@ class FastEngine:
         return by_library(texts) if self._encode is None else self._encode(texts)
 
     def _load(self, by_library: Encode) -> None:
-        if self._tried:
-            return
-        self._tried = True
+        with self._loading:
+            if not self._tried:
+                self._choose(by_library)
+                self._tried = True
+
+    def _choose(self, by_library: Encode) -> None:
         description = json.loads(self._engine.to_str())
         if description["model"]["type"] == "BPE":
             self._exact = equal_encoder(self._engine, by_library)
-            self._encode = self._exact.encode if self._exact else None
+            if self._exact:
+                self._encode, self.choice = self._exact.encode, self._exact.choice
         elif description["model"]["type"] == "WordPiece":
             from tokpack_core.tokenizers.wordpiece_engine import equal_wordpiece_encoder
 
             texts = hard_texts([token["content"] for token in description["added_tokens"]])
             self._encode = equal_wordpiece_encoder(self._engine, by_library, texts)
+            if self._encode:
+                self.choice = EncoderChoice("tokpack")
 
 
 def equal_encoder(engine: Engine, by_library: Encode) -> ExactBpe | None:
@@ -129,12 +149,19 @@ def equal_encoder(engine: Engine, by_library: Encode) -> ExactBpe | None:
 
     def for_library(texts: pa.Array) -> npt.NDArray[np.bool_] | None:
         masks = [pc.match_substring(texts, content) for content in added]
-        if form != "none":
-            masks.append(pc.not_equal(texts, normalize(texts, normalization)[0]))
         masks = [mask for mask in masks if pc.any(mask).as_py()]
         return np.logical_or.reduce([mask.to_numpy(zero_copy_only=False) for mask in masks]) if masks else None
 
-    exact = ExactBpe(model, splits, encoder, by_library, for_library)
+    def normalized(texts: pa.Array) -> pa.Array:
+        ours = normalize(texts, normalization)[0]
+        if ours is texts:
+            return texts
+        changed = pc.not_equal(texts, ours)
+        forms = [engine.normalizer.normalize_str(text.as_py()) for text in texts.filter(changed)]
+        return pc.replace_with_mask(texts, changed, pa.array(forms, texts.type))
+
+    prepared = normalized if form != "none" else unchanged
+    exact = ExactBpe(model, splits, encoder, by_library, for_library, prepared)
     return if_equal(exact, [token["content"] for token in description["added_tokens"]])
 
 
@@ -147,14 +174,35 @@ def exact_rank_encoder(ranks: dict[bytes, int], splits: tuple[str, ...], by_libr
         encoder = ByteBpeEncoder(model, splits)
     except Unsupported:
         return None
-    return if_equal(ExactBpe(model, splits, encoder, by_library, lambda _: None), [])
+    return if_equal(ExactBpe(model, splits, encoder, by_library, lambda _: None, unchanged), [])
+
+
+def unchanged(texts: pa.Array) -> pa.Array:
+    return texts
 
 
 def if_equal(exact: ExactBpe, added: list[str]) -> ExactBpe | None:
     texts = pa.array(hard_texts(added), pa.string())
-    ours, theirs = exact.encode(texts), exact.by_library(texts)
-    equal = np.array_equal(ours.ids, theirs.ids) and np.array_equal(ours.offsets, theirs.offsets)
-    return exact if equal else None
+    return with_faster(exact, texts) if same_ids(exact.encode(texts), exact.by_library(texts)) else None
+
+
+def with_faster(exact: ExactBpe, texts: pa.Array) -> ExactBpe:
+    """With gigatoken in the place of our encoder, if it can load the tokenizer and gives the same ids."""
+    from tokpack_core.tokenizers.gigatoken_engine import GigatokenEncoder
+
+    try:
+        faster = GigatokenEncoder(exact.model, exact.splits, exact.encoder.encode)
+    except Unsupported:
+        return exact
+    for compared in (texts, pa.array(random_texts(), pa.string())):
+        if not same_ids(faster.encode(compared), exact.encoder.encode(compared)):
+            warning = f"gigatoken {version('gigatoken')} gave other ids than the reference and is not used"
+            return replace(exact, warnings=(warning,))
+    return replace(exact, faster=faster)
+
+
+def same_ids(one: Encoded, other: Encoded) -> bool:
+    return np.array_equal(one.ids, other.ids) and np.array_equal(one.offsets, other.offsets)
 
 
 def plain_byte_bpe(model: dict[str, Any]) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,10 @@ class Encoded:
         return np.diff(self.offsets)
 
 
+Encode = Callable[[pa.Array], Encoded]
+"""Ids of a string array without nulls."""
+
+
 def from_lists(lists: Sequence[Sequence[int]]) -> Encoded:
     """One list of ids a document, as the libraries give them, in flat arrays."""
     offsets = np.zeros(len(lists) + 1, np.int64)
@@ -45,3 +52,15 @@ def concatenate(parts: Iterable[Encoded]) -> Encoded:
         np.cumsum(np.concatenate(lengths), out=offsets[1:])
     ids = np.concatenate([part.ids for part in parts]) if parts else np.empty(0, np.int32)
     return Encoded(ids, offsets)
+
+
+def encode_apart(texts: pa.Array, masks: Iterable[Bools], by_one: Encode, by_other: Encode) -> Encoded:
+    """Documents that some mask (bool [documents]) chooses are encoded by one encoder, all else by another, in order."""
+    chosen = np.zeros(len(texts), np.bool_)
+    for mask in masks:
+        chosen |= mask
+    if not chosen.any():
+        return by_other(texts)
+    borders = [0, *(np.flatnonzero(np.diff(chosen)) + 1).tolist(), len(chosen)]
+    runs = ((start, texts.slice(start, stop - start)) for start, stop in pairwise(borders))
+    return concatenate((by_one if chosen[start] else by_other)(run) for start, run in runs)

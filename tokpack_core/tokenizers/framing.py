@@ -1,4 +1,4 @@
-"""Puts BOS before and EOD after documents, on flat arrays."""
+"""Puts BOS, EOD and other ids around documents, on flat arrays."""
 
 from __future__ import annotations
 
@@ -20,3 +20,22 @@ def framed(encoded: Encoded, chosen: npt.NDArray[np.bool_], bos: int | None, eod
         values = np.tile(np.array([bos, eod], np.int32), places.size // 2)
     offsets = encoded.offsets + np.concatenate([[0], np.cumsum(added)])
     return Encoded(np.insert(encoded.ids, places, values), offsets)
+
+
+def surrounded(encoded: Encoded, before: tuple[int, ...], after: tuple[int, ...]) -> Encoded:
+    """The same documents, empty ones too, each with these ids before and after its own."""
+    if not before and not after:
+        return encoded
+    places = np.stack([encoded.offsets[:-1]] * len(before) + [encoded.offsets[1:]] * len(after), axis=1).ravel()
+    values = np.tile(np.array([*before, *after], np.int32), encoded.documents)
+    offsets = encoded.offsets + np.arange(encoded.documents + 1) * (len(before) + len(after))
+    return Encoded(np.insert(encoded.ids, places, values), offsets)
+
+
+def without_last(encoded: Encoded, token: int) -> Encoded:
+    """The same documents; one that ends in `token` ends before it."""
+    ends = encoded.offsets[1:][encoded.lengths > 0]
+    last = ends[encoded.ids[ends - 1] == token] - 1
+    removed = np.zeros(encoded.documents + 1, np.int64)
+    np.add.at(removed, np.searchsorted(encoded.offsets, last, side="right"), 1)
+    return Encoded(np.delete(encoded.ids, last), encoded.offsets - np.cumsum(removed))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from tokpack_core.bpe.unicode_categories import category_lines
 
 CONTRACTED = ("s", "S", "t", "re", "RE", "rE", "ve", "m", "ll", "LL", "lL", "d", "D", "ſ", "r", "l", "v", "x", "é")
@@ -39,4 +41,30 @@ def hard_texts(added: list[str]) -> list[str]:
         "e\u0301 \u1100\u1161\u11a8 \u212b ﬁ ① Ａ a\u0323\u0307 \u0307\u0323",
         "HELLOWorld helloWORLD ǅungla İstanbul ſtraße ŉ",
         "\ufeffmark\ufeff \u200b\u200d🏳️‍🌈 \x00\x1f\x7f\ufffd\U0010ffff",
+    ]
+
+
+def random_texts() -> list[str]:
+    """The same texts always: letters, digits, white space and marks of many scripts, mixed in runs of many lengths."""
+    generator = random.Random(0)
+    groups = [
+        *("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJ", "0123456789", " ", "\n", "\t \r\n", ".,;:!?'\"()[]{}<>/\\|"),
+        *(
+            "@#$%^&*-_=+`~",
+            "\u00e9\u00fc\u00df\u00f1\u0131\u0130",
+            "\u4e2d\u6587\u5b57\u3002\uff0c",
+            "\u3042\u30ab\u30fc",
+        ),
+        *("\uac00\ub098\u1100\u1161", "\u0915\u094d\u0937\u093f", "\u0e01\u0e33\u0e48", "\u0627\u0644\u064e\u0660"),
+        *("\u0301\u0308\u200d\ufe0f", "\U0001f600\U0001f468\U0001f3fd", "\u2160\u00bd\u00b2\u2460"),
+        "\u3042\u30ab\u30fc",
+        "\u2028\u0085\u00a0\u3000\u200b",
+    ]
+    return [
+        "".join(
+            generator.choice(group)
+            for group in generator.choices(groups, k=generator.randint(1, 60))
+            for _ in range(generator.choice((1, 1, 2, 3, 9)))
+        )
+        for _ in range(2000)
     ]

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from tokenizers import AddedToken
 from tokenizers import Tokenizer as Engine
@@ -27,9 +28,11 @@ from tokenizers import Tokenizer as Engine
 from tokpack_core.config import REGEX, UnicodeForm
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.byte_bpe_engine import ExactBpe, FastEngine
-from tokpack_core.tokenizers.encoded import Encoded, from_lists
+from tokpack_core.tokenizers.encoded import Encoded, concatenate, encode_apart, from_lists
+from tokpack_core.tokenizers.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.long_documents import encode_bounded
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
+from tokpack_core.tokenizers.text_batches import text_batches
 from tokpack_core.tokenizers.token_bytes import (
     META_SPACE,
     ByteDecoder,
@@ -52,7 +55,9 @@ class HuggingFaceTokenizer:
     def __init__(self, engine: Engine, metadata: Metadata, source: str, merges: pa.Table | None = None) -> None:
         """`source` names the tokenizer in errors. Special tokens that the vocabulary lacks are appended to it."""
         engine.encode_special_tokens = True
+        self._source = source
         self._engine = engine
+        self._matching: Engine | None = None
         self._merges = merges
         self._fast = FastEngine(engine)
         self._metadata = metadata
@@ -72,6 +77,10 @@ class HuggingFaceTokenizer:
     def encode(self, texts: pa.Array) -> Encoded:
         return self._fast.encode(texts, self._encode_by_library)
 
+    @property
+    def encoder(self) -> EncoderChoice:
+        return self._fast.choice
+
     def exact_bpe(self) -> ExactBpe | None:
         """The merges and regexes of a byte-level BPE that our own encoder follows exactly; None for all else."""
         return self._fast.exact(self._encode_by_library)
@@ -84,6 +93,37 @@ class HuggingFaceTokenizer:
         # A regex of one's own may join what the published ones part.
         own_regex = self._metadata.settings.get("pretokenizer", "").startswith(REGEX)
         return encode_bounded(encode_batch, texts, "" if own_regex else self.family)
+
+    def encode_with_special_tokens(self, texts: pa.Array) -> Encoded:
+        """As `encode`, but special tokens in text are matched as the library matches them."""
+        added = [token for token in self._engine.get_added_tokens_decoder().values() if token.special]
+        if self._engine.normalizer is not None and any(token.normalized for token in added):
+            return self._match_special_tokens(texts)
+        masks = [pc.match_substring(texts, token.content).to_numpy(zero_copy_only=False) for token in added]
+        return encode_apart(texts, masks, self._match_special_tokens, self.encode)
+
+    def _match_special_tokens(self, texts: pa.Array) -> Encoded:
+        if self._matching is None:
+            self._matching = Engine.from_str(self._engine.to_str())
+            self._matching.encode_special_tokens = False
+        matching = self._matching
+        batches = (batch.to_pylist() for batch in text_batches(texts))
+        encodings = (matching.encode_batch_fast(batch, add_special_tokens=False) for batch in batches)
+        return concatenate(from_lists([encoding.ids for encoding in batch]) for batch in encodings)
+
+    def added_around(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Ids that the file's post-processor puts before and after every text, such as BOS and EOS.
+
+        Raises:
+            InputError: what it puts there depends on the text.
+        """
+        around = {split_around(self._engine, text) for text in ("a", "Some text,\n 123", "\u4e2d\u6587")}
+        if len(around) > 1 or None in around:
+            raise InputError(
+                f"{self._source}: its post-processor does more than put tokens around a text: leave out "
+                "--add-special-tokens"
+            )
+        return around.pop() or ((), ())
 
     def decode(self, encoded: Encoded) -> pa.Array:
         if self._byte_decoder is not None:
@@ -170,6 +210,17 @@ def special_id(engine: Engine, role: str, text: str, source: str) -> int:
             'choose a string that text does not hold, such as "<|endoftext|>"'
         )
     return found
+
+
+def split_around(engine: Engine, text: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """What the post-processor adds before and after the ids of a text, if that is also all that an empty one has."""
+    plain = engine.encode(text, add_special_tokens=False).ids
+    whole, nothing = engine.encode(text).ids, engine.encode("").ids
+    for start in range(len(whole) - len(plain) + 1):
+        before, after = whole[:start], whole[start + len(plain) :]
+        if whole[start : start + len(plain)] == plain and before + after == nothing:
+            return tuple(before), tuple(after)
+    return None
 
 
 def split_documents(encoded: Encoded) -> list[Any]:

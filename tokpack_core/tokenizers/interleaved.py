@@ -12,7 +12,7 @@ import pyarrow as pa
 from tokpack_core.corpus.content import IMAGE, block_offsets, column, has_content, is_image, text_blocks
 from tokpack_core.errors import InputError
 from tokpack_core.packing.image_spans import ImageSpans
-from tokpack_core.tokenizers.encoded import Encoded
+from tokpack_core.tokenizers.encoded import Encode, Encoded
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.vision.schemes import QWEN_MAX_RATIO, compared, image_tokens
 from tokpack_core.vision_config import VisionConfig
@@ -85,9 +85,12 @@ class ImageCounts:
         return cls(images, tokens, refused, tuple(sorted(by_scheme.items())))
 
 
-def encode_text(tokenizer: Tokenizer, batch: pa.RecordBatch) -> Encoded:
-    """The text of each document, its text blocks encoded one by one; images give nothing."""
-    encoded = tokenizer.encode(text_blocks(batch))
+def encode_text(tokenizer: Tokenizer, batch: pa.RecordBatch, encode: Encode | None = None) -> Encoded:
+    """The text of each document, its text blocks encoded one by one; images give nothing.
+
+    `encode`: in place of the tokenizer's own.
+    """
+    encoded = (encode or tokenizer.encode)(text_blocks(batch))
     if not has_content(batch):
         return encoded
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(~is_image(batch["content"]))])
@@ -95,9 +98,9 @@ def encode_text(tokenizer: Tokenizer, batch: pa.RecordBatch) -> Encoded:
 
 
 def encode_interleaved(
-    tokenizer: Tokenizer, batch: pa.RecordBatch, vision: VisionConfig, placeholder: int
+    tokenizer: Tokenizer, batch: pa.RecordBatch, vision: VisionConfig, placeholder: int, encode: Encode | None = None
 ) -> tuple[Encoded, Images, ImageCounts]:
-    """Text and images of each document, `placeholder` at every position of an image.
+    """Text and images of each document, `placeholder` at every position of an image; `encode` as in `encode_text`.
 
     Raises InputError for an image that the scheme refuses, unless `vision.refused_images` leaves them out.
     """
@@ -109,7 +112,7 @@ def encode_interleaved(
     offsets = block_offsets(content)
     if refused.any() and vision.refused_images == "error":
         raise refusal(batch, offsets, image, int(np.argmax(refused)), vision, width, height)
-    encoded = tokenizer.encode(text_blocks(batch))
+    encoded = (encode or tokenizer.encode)(text_blocks(batch))
     lengths = np.empty(image.size, np.int64)
     lengths[image], lengths[~image] = tokens, encoded.lengths
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])

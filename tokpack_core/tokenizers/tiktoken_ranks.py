@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,8 +21,9 @@ import tiktoken
 
 from tokpack_core.config import UnicodeForm
 from tokpack_core.errors import InputError
-from tokpack_core.tokenizers.byte_bpe_engine import ExactBpe, exact_rank_encoder
+from tokpack_core.tokenizers.byte_bpe_engine import WORTH_LOADING, ExactBpe, exact_rank_encoder
 from tokpack_core.tokenizers.encoded import Encoded, concatenate, from_lists
+from tokpack_core.tokenizers.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS, splits_of
 from tokpack_core.tokenizers.text_batches import text_batches
@@ -56,16 +58,32 @@ class TiktokenTokenizer:
         )
         self._splits = (PRETOKENIZERS[pretokenizer],)
         self._exact: ExactBpe | None = None
+        self._tried = False
+        self._seen = 0
+        self._loading = threading.Lock()
         self._vocabulary = self._build_vocabulary()
         self._byte_decoder = ByteDecoder(self._vocabulary, self.vocab_size)
 
+    @property
+    def encoder(self) -> EncoderChoice:
+        return self._exact.choice if self._exact else EncoderChoice("tiktoken")
+
     def exact_bpe(self) -> ExactBpe | None:
         """Merges that give the same ids, and the regex, for our own encoder; None if it differs on a hard text."""
-        if self._exact is None:
-            self._exact = exact_rank_encoder(self._ranks, self._splits, self.encode)
+        with self._loading:
+            if not self._tried:
+                self._exact = exact_rank_encoder(self._ranks, self._splits, self._encode_by_library)
+                self._tried = True
         return self._exact
 
     def encode(self, texts: pa.Array) -> Encoded:
+        if not self._tried:
+            self._seen += texts.nbytes
+            if self._seen > WORTH_LOADING:
+                self.exact_bpe()
+        return self._encode_by_library(texts) if self._exact is None else self._exact.encode(texts)
+
+    def _encode_by_library(self, texts: pa.Array) -> Encoded:
         batches = (batch.to_pylist() for batch in text_batches(texts))
         return concatenate(from_lists(self._engine.encode_ordinary_batch(batch)) for batch in batches)
 

@@ -86,9 +86,10 @@ class PretokenCounter:
             texts, langs = texts.filter(own), langs.filter(own)
         rows = language_rows(texts, langs, np.zeros(len(texts), np.int64))
         self._counts += TokenCounts.of(TOKEN_SCHEMA.empty_table(), rows, self._counts.vocab_size)
+        words = self._exact.prepared(texts)
         for lang in rows["lang"].to_pylist():
             table = self._tables.setdefault(lang, WordTable())
-            count_array(table, texts.filter(of_language(langs, lang)) if len(rows) > 1 else texts, self._automaton)
+            count_array(table, words.filter(of_language(langs, lang)) if len(rows) > 1 else words, self._automaton)
         if sum(table.size for table in self._tables.values()) > MOST_WORDS:
             self._merge_words()
 

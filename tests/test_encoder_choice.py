@@ -1,0 +1,138 @@
+"""The fastest encoder is used where it is exact, and a difference is a warning that is stored."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import tiktoken
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Regex, pre_tokenizers
+
+from tests.small_project import write_small_project
+from tests.test_bpe_encoder import assert_equal, by_library, engine_of
+from tests.tokenizer_samples import EOD, HOSTILE, PAD, documents
+from tokpack_core.bpe.unicode_categories import category_lines, changed_characters
+from tokpack_core.stages import shards
+from tokpack_core.stages import tokenizer as tokenizer_stage
+from tokpack_core.stages.normalize import read_parts
+from tokpack_core.tokenizers import byte_bpe_engine, gigatoken_engine
+from tokpack_core.tokenizers.byte_bpe_engine import ExactBpe, equal_encoder
+from tokpack_core.tokenizers.character_search_kernels import documents_with
+from tokpack_core.tokenizers.encoded import from_lists
+from tokpack_core.tokenizers.encoder_choice import EncoderChoice
+from tokpack_core.tokenizers.hard_texts import hard_texts, random_texts
+from tokpack_core.tokenizers.metadata import Metadata
+from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
+from tokpack_core.tokenizers.tiktoken_ranks import TiktokenTokenizer
+from tokpack_core.tokenizers.token_bytes import byte_level_bytes
+
+OTHER_SPLITS = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+"""GPT-2's regex, spelled as gigatoken knows it: unlike cl100k's, it parts a full stop and a line end."""
+OF_ANY = st.characters(exclude_categories=["Cs"])
+NEWER = "".join(chr(first) for first, _, old, new in category_lines() if old != new)
+TEXTS = [
+    *HOSTILE,
+    *hard_texts([EOD]),
+    *random_texts()[:200],
+    *(f"a{one}b {one}1\n" for one in NEWER[:60]),
+    *documents(),
+]
+
+
+def exact(name: str) -> ExactBpe:
+    engine = engine_of(name)
+    found = equal_encoder(engine, lambda texts: by_library(engine, texts))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", ["gpt2", "cl100k", "o200k", "qwen2", "llama3"])
+def test_gigatoken_takes_the_published_regexes_and_gives_the_librarys_ids(name: str) -> None:
+    encoder = exact(name)
+    assert encoder.choice.engine == "gigatoken"
+    assert encoder.choice.warnings == ()
+    texts = pa.array(TEXTS)
+    expected = by_library(engine_of(name), texts)
+    assert_equal(encoder.encode(texts), expected)
+    assert_equal(encoder.encode(texts.slice(5, 40)), by_library(engine_of(name), texts.slice(5, 40)))
+
+
+def test_forgetting_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = exact("gpt2")
+    texts = pa.array(TEXTS)
+    expected = encoder.encode(texts)
+    monkeypatch.setattr(gigatoken_engine, "GROWTH", -1)
+    assert encoder.faster is not None
+    engines = []
+    for _ in range(2):
+        assert_equal(encoder.encode(texts), expected)
+        engines.append(encoder.faster._engine())
+    assert engines[0] is not engines[1]
+    with ThreadPoolExecutor(3) as pool:
+        for found in pool.map(encoder.encode, [texts] * 6):
+            assert_equal(found, expected)
+
+
+def test_a_regex_of_ones_own_has_our_encoder() -> None:
+    engine = engine_of("gpt2")
+    engine.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex("[a-z]+|[^a-z]+"), "isolated"), pre_tokenizers.ByteLevel(False, use_regex=False)]
+    )
+    encoder = equal_encoder(engine, lambda texts: by_library(engine, texts))
+    assert encoder is not None
+    assert encoder.choice == EncoderChoice("tokpack")
+
+
+def test_other_ids_are_a_warning_that_the_shards_keep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = write_small_project(tmp_path)
+    key = "tokenized_shards/bpe_600/docs"
+    before = project.build(key)[key]
+    assert "encoder_warnings" not in before.counts
+    monkeypatch.setitem(gigatoken_engine.RESPELLED, PRETOKENIZERS["cl100k"], OTHER_SPLITS)
+    monkeypatch.setattr(byte_bpe_engine, "WORTH_LOADING", 0)
+    folder = project.build("tokenizer_model/bpe_600")["tokenizer_model/bpe_600"].folder
+    part = read_parts(project.work().store, project.build("normalized_corpus/docs")["normalized_corpus/docs"].folder)[0]
+    tokenizer_stage.load.cache_clear()
+    counts = shards.write_shard(folder, shards.Framing(bos=False), part.path, part.sha256, tmp_path)
+    tokenizer_stage.load.cache_clear()
+    (warning,) = counts["encoder_warnings"]
+    assert "gave other ids than the reference and is not used" in warning
+    assert counts["encoder"] == "tokpack"
+    (unit,) = shards.read_shards(project.work(), "bpe_600", "docs")
+    assert (tmp_path / "part.bin").read_bytes() == (unit.folder / "part.bin").read_bytes()
+
+
+def test_rank_files_too() -> None:
+    names = engine_of("cl100k").get_vocab(with_added_tokens=False)
+    tokens = {byte_level_bytes(name): rank for name, rank in names.items() if name not in (EOD, PAD)}
+    ranks = {token: rank - len((EOD, PAD)) for token, rank in tokens.items() if token is not None}
+    tokenizer = TiktokenTokenizer(ranks, Metadata("pretrained", "none", {}, {"pretokenizer": "cl100k"}))
+    peer = tiktoken.Encoding("peer", pat_str=PRETOKENIZERS["cl100k"], mergeable_ranks=ranks, special_tokens={})
+    assert tokenizer.encoder == EncoderChoice("tiktoken")
+    expected = from_lists(peer.encode_ordinary_batch(TEXTS))
+    assert_equal(tokenizer.encode(pa.array(TEXTS)), expected)
+    assert tokenizer.exact_bpe() is not None
+    assert tokenizer.encoder.engine in ("gigatoken", "tokpack")
+    assert_equal(tokenizer.encode(pa.array(TEXTS)), expected)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.text(OF_ANY), max_size=5), st.sets(st.characters(min_codepoint=128, exclude_categories=["Cs"])))
+def test_texts_with_a_character_of_a_set(texts: list[str], characters: set[str]) -> None:
+    bits = np.zeros(0x110000, np.bool_)
+    bits[[ord(character) for character in characters]] = True
+    data = "".join(texts).encode()
+    offsets = np.cumsum([0, *(len(text.encode()) for text in texts)])
+    found = documents_with(np.frombuffer(data, np.uint8), offsets, np.packbits(bits, bitorder="little"))
+    assert found.tolist() == [bool(characters & set(text)) for text in texts]
+
+
+def test_changed_characters_are_those_of_the_table() -> None:
+    bits = np.unpackbits(changed_characters(), bitorder="little")
+    assert bits.sum() == sum(last - first + 1 for first, last, old, new in category_lines() if old != new)
+    assert all(bits[ord(character)] for character in NEWER)

@@ -1,0 +1,146 @@
+"""The output of an encode under way: token files that grow, and a checkpoint from which a stopped run goes on.
+
+In the draft folder stand `<name>.bin` for each key that is encoded and, in `unfinished/`:
+
+    <number>.lengths      i32[documents], tokens of each document of the key of that number
+    checkpoint.json       how far all of it is known to be on disk
+
+Whatever a killed run wrote behind its last checkpoint is cut off when it is resumed. `finish` makes each `.idx` out of
+the lengths.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from tokpack_core.errors import InputError
+from tokpack_core.megatron.indexed_dataset import IndexWriter, bin_path, idx_path, read_chunks
+from tokpack_core.megatron.shards import check_ids
+from tokpack_core.store.files import fsync_path
+from tokpack_core.tokenizers.encoded import Encoded
+
+LENGTH = np.dtype("<i4")
+
+
+@dataclass
+class Counts:
+    documents: int = 0
+    empty_documents: int = 0
+    tokens: int = 0
+
+
+@dataclass
+class Checkpoint:
+    """How far an encode has come.
+
+    Attributes:
+        job: digest of everything that shapes the output.
+        file, key, documents: where to go on: documents of this key of this file are done.
+        inputs: the files that were begun.
+        reading: by key, what reading had found when this file was begun.
+        counts: by key.
+    """
+
+    job: str
+    file: int = 0
+    key: int = 0
+    documents: int = 0
+    inputs: list[dict[str, Any]] = field(default_factory=list)
+    reading: list[dict[str, Any]] = field(default_factory=list)
+    counts: list[Counts] = field(default_factory=list)
+
+
+class TokenFiles:
+    """The token files of an encode, one a key."""
+
+    def __init__(self, prefixes: list[Path], dtype: np.dtype, vocab_size: int, job: str) -> None:
+        """Goes on from the checkpoint that the folder of `prefixes` holds, else begins anew.
+
+        Raises:
+            InputError: what was begun there was another job.
+        """
+        self._dtype = dtype
+        self._vocab_size = vocab_size
+        self._prefixes = prefixes
+        self._scratch = prefixes[0].parent / "unfinished"
+        self.state = self._resumed(job) or self._begun_anew(job)
+        self._scratch.mkdir(exist_ok=True)
+        self._files = ExitStack()
+        self._tokens = [
+            self._open(bin_path(prefix), counts.tokens * dtype.itemsize)
+            for prefix, counts in zip(prefixes, self.state.counts, strict=True)
+        ]
+        self._lengths = [
+            self._open(self._scratch / f"{number}.lengths", counts.documents * LENGTH.itemsize)
+            for number, counts in enumerate(self.state.counts)
+        ]
+
+    def append(self, number: int, encoded: Encoded) -> None:
+        """Raises InputError naming the first document that has an id outside the vocabulary."""
+        counts = self.state.counts[number]
+        check_ids(self._prefixes[number], encoded, self._vocab_size, counts.documents)
+        self._tokens[number].write(encoded.ids.astype(self._dtype).data)
+        self._lengths[number].write(encoded.lengths.astype(LENGTH).data)
+        counts.documents += encoded.documents
+        counts.empty_documents += int((encoded.lengths == 0).sum())
+        counts.tokens += encoded.ids.size
+
+    def save(self) -> None:
+        """Makes what was appended, and the place that `state` names, survive whatever happens to this run."""
+        for file in (*self._tokens, *self._lengths):
+            file.flush()
+            os.fsync(file.fileno())
+        draft = self._scratch / "checkpoint.draft"
+        draft.write_bytes(orjson.dumps(asdict(self.state)))
+        fsync_path(draft)
+        os.replace(draft, self._scratch / "checkpoint.json")
+        fsync_path(self._scratch)
+
+    def finish(self) -> None:
+        """Writes the indexes and removes what only a run under way needs."""
+        for number, prefix in enumerate(self._prefixes):
+            counts, lengths = self.state.counts[number], self._lengths[number]
+            lengths.flush()
+            with IndexWriter(idx_path(prefix), self._dtype) as index:
+                for chunk in read_chunks(lengths, 0, counts.documents * LENGTH.itemsize, LENGTH.str):
+                    index.add_sequences(chunk[chunk > 0])
+                    index.add_documents(chunk > 0)
+        self.close()
+        shutil.rmtree(self._scratch)
+
+    def close(self) -> None:
+        self._files.close()
+
+    def _resumed(self, job: str) -> Checkpoint | None:
+        try:
+            content = orjson.loads((self._scratch / "checkpoint.json").read_bytes())
+        except FileNotFoundError:
+            return None
+        if content["job"] != job:
+            raise InputError(
+                f"{self._scratch.parent}: the run that was stopped here had other files, options or another tokenizer; "
+                "give it the same, or remove this folder to begin anew"
+            )
+        return Checkpoint(**content | {"counts": [Counts(**counts) for counts in content["counts"]]})
+
+    def _begun_anew(self, job: str) -> Checkpoint:
+        """Clears the folder of what a run left that has no checkpoint."""
+        for path in self._scratch.parent.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        return Checkpoint(job, counts=[Counts() for _ in self._prefixes])
+
+    def _open(self, path: Path, size: int) -> Any:
+        """The file, cut to `size` bytes; what was behind was not known to be whole."""
+        file = self._files.enter_context(path.open("a+b"))
+        if path.stat().st_size < size:
+            raise InputError(f"{path} was cut to less than its checkpoint says; remove {self._scratch.parent}")
+        file.truncate(size)
+        return file
