@@ -27,6 +27,7 @@ import sys
 import tempfile
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pyarrow as pa
@@ -99,29 +100,32 @@ from tokpack_core.config_files import load_project
 from tokpack_core.engine import LocalEngine
 from tokpack_core.stages.asset import Workplace
 from tokpack_core.stages.graph import plan_graph
-from tokpack_core.stages.shards import read_shards
 from tokpack_core.stages import tokenizer as tokenizer_stage
+from tokpack_core.stages.shards import read_shards
 from tokpack_core.store.store import open_store
-(out / "configs").mkdir()
-(out / "configs" / "a.yaml").write_text(CONFIG.format(text=text, tokenizer=tokenizer))
-project = load_project(out / "configs")
-work = Workplace(project, open_store(out / "store", create=True), LocalEngine(1), lambda _: None)
-plans = {plan.key: plan for plan in plan_graph(project)}
-for key in ("corpus/core", "normalized_corpus/core", "tokenizer_model/tok", "vocabulary_report/tok"):
-    begin()
-    plans[key].build(work)
-    if key == "normalized_corpus/core":
-        normalizing = cpu() - start
-    if key == "corpus/core":
-        inventory = cpu() - start
+def plans_of(folder, source):
+    (folder / "configs").mkdir(parents=True)
+    (folder / "configs" / "a.yaml").write_text(CONFIG.format(text=source, tokenizer=tokenizer))
+    project = load_project(folder / "configs")
+    work = Workplace(project, open_store(folder / "store", create=True), LocalEngine(1), lambda _: None)
+    return work, {plan.key: plan for plan in plan_graph(project)}
+little = out / "little.jsonl"
+little.write_text("".join(json.dumps({"id": str(i), "text": f"cafe\u0301 number {i}"}) + "\n" for i in range(300)))
+work, plans = plans_of(out / "first", little)
+for plan in list(plans.values())[:5]:
+    plan.build(work)
 tokenizer_stage.load(tokenizer_stage.current_tokenizer(work, "tok")[1]).exact_bpe()
-begin()
-plans["tokenized_shards/tok/core"].build(work)
+work, plans = plans_of(out / "second", text)
+spent = {}
+for key, plan in list(plans.items())[:5]:
+    begin()
+    plan.build(work)
+    spent[key.split("/")[0]] = cpu() - start
 digest = hashlib.sha256()
 for shard in read_shards(work, "tok", "core"):
     digest.update((shard.folder / "part.bin").read_bytes())
-shards = cpu() - start
-report(digest.hexdigest(), cpu=shards + normalizing + inventory, shards=shards)
+stages = {key: spent[key] for key in ("corpus", "normalized_corpus", "tokenized_shards")}
+report(digest.hexdigest(), cpu=sum(stages.values()), stages=stages)
 """,
     "datatrove": """
 from datatrove.executor import LocalPipelineExecutor
@@ -168,7 +172,7 @@ datasets:
 """
 
 
-def run(name: str, text: Path, tokenizer: Path, scratch: Path) -> dict[str, float | str]:
+def run(name: str, text: Path, tokenizer: Path, scratch: Path) -> dict[str, Any]:
     workers = 2 if name.endswith("2 workers") else 1
     code = COMMON + f"WORKERS = {workers}\nCONFIG = {CONFIG!r}\n" + SCRIPTS[name.split(",")[0]]
     threads = {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
@@ -208,16 +212,16 @@ def main() -> None:
         jobs += [(name, peer_file, sum(sizes[i] for i in part), "part") for name in (*PEERS, "tokpack encode")]
         for name, file, size, whole in jobs:
             found = run(name, file, tokenizer, scratch)
-            rate = size / 1e6 / float(found["cpu"])
+            rate = size / 1e6 / found["cpu"]
             rates[name, whole] = rate
-            digests[whole].add(str(found["digest"]))
+            digests[whole].add(found["digest"])
             print(
-                f"{name:28}{size / 1e6:8.1f}{float(found['cpu']):9.2f}{rate:10.1f}{float(found['start']):8.1f}"
-                f"{float(found['wall']):8.1f}{float(found['private']):9.0f}",
+                f"{name:28}{size / 1e6:8.1f}{found['cpu']:9.2f}{rate:10.1f}{found['start']:8.1f}"
+                f"{found['wall']:8.1f}{found['private']:9.0f}",
                 flush=True,
             )
-            if "shards" in found:
-                print(f"{'  of it the shards':28}{'':8}{float(found['shards']):9.2f}")
+            for stage, seconds in found.get("stages", {}).items():
+                print(f"  {stage:26}{size / 1e6:8.1f}{seconds:9.2f}{size / 1e6 / seconds:10.1f}")
         print(f"same tokens: {'yes' if all(len(found) == 1 for found in digests.values()) else 'NO'}")
         encode, graph, bare = (rates[name, "all"] for name in ("tokpack encode", "tokpack graph", "gigatoken"))
         print(f"tokpack encode / gigatoken {encode / bare:.0%}, tokpack graph / gigatoken {graph / bare:.0%}")
@@ -246,7 +250,7 @@ def long_document(tokenizer: Path, scratch: Path) -> None:
         writer.write(b'{"text": "' + text + b'"}\n')
     found = run("tokpack encode", file, tokenizer, scratch)
     size = len(text) - text.count(b"\\n")
-    private, cpu = float(found["private"]), float(found["cpu"])
+    private, cpu = found["private"], found["cpu"]
     print(f"one document of {size / 1e6:.0f} MB: {private:.0f} MB private, {cpu:.1f} CPU s")
 
 

@@ -13,7 +13,7 @@ order mark at the start of any line is dropped, as files joined by `cat` have th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import orjson
 import pyarrow as pa
@@ -33,6 +33,8 @@ from tokpack_core.corpus.lines import line_blocks, max_line_bytes, split_lines
 from tokpack_core.corpus.problems import Fault, Problems
 from tokpack_core.errors import InputError
 
+LARGE = 2**24
+"""Characters of a text whose copies are worth counting."""
 AS_LINES = "rewrite it as JSON lines, one object a line"
 ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
 """A JSON escape: a surrogate pair, a lone surrogate (group 1), or any other."""
@@ -52,14 +54,18 @@ def read_jsonl(
         lines = [None] if run is None else split_lines(run)
         if unproven and run is not None:
             unproven = not _check_first_line(run, name, plain_json)
-        batch = None if run is None else _fast_batch(run, row, options)
+        del run
+        count = len(lines)
+        batch = _fast_batch(lines, row, options)
         if batch is not None:
             yield counted(batch, problems)
+            del batch
         else:
             for number, line in enumerate(lines, row):
                 _read_line(line, number, builder)
+            del lines
             yield from builder.take()
-        row += len(lines)
+        row += count
 
 
 def _check_first_line(run: bytes, name: str, plain_json: bool) -> bool:
@@ -75,21 +81,21 @@ def _check_first_line(run: bytes, name: str, plain_json: bool) -> bool:
     return bool(text)
 
 
-def _fast_batch(run: bytes, row: int, options: ReadConfig) -> pa.RecordBatch | None:
-    """All lines of the run as documents, or None when a line is blank, faulty, or needs a closer look."""
+def _fast_batch(lines: Sequence[bytes | None], row: int, options: ReadConfig) -> pa.RecordBatch | None:
+    """All lines as documents, or None when one is blank, faulty, or needs a closer look."""
     if options.content_field is not None:
         return None
-    lines = split_lines(run)
-    if len(run) > max_text_bytes(options) and max(map(len, lines)) > max_text_bytes(options):
+    count = len(lines)
+    if any(line is None or len(line) > max_text_bytes(options) for line in lines):
         return None
     try:
-        records = [orjson.loads(line) for line in lines]
+        records = [orjson.loads(line) for line in lines if line is not None]
         texts = [record[options.text_field] for record in records]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None
     if set(map(type, texts)) != {str}:
         return None
-    ids = langs = metadata = pa.nulls(len(lines), pa.string())
+    ids = langs = metadata = pa.nulls(count, pa.string())
     if options.id_field is not None:
         values = [record.get(options.id_field) for record in records]
         if not set(map(type, values)) <= {str, int} or "" in values:
@@ -106,8 +112,17 @@ def _fast_batch(run: bytes, row: int, options: ReadConfig) -> pa.RecordBatch | N
         except Fault:
             return None
         metadata = pa.array(values, pa.string())
-    rows = pa.array(range(row, row + len(lines)), pa.int64())
-    return pa.record_batch([ids, pa.array(texts, pa.string()), langs, rows, metadata], schema=SCHEMA)
+    rows = pa.array(range(row, row + count), pa.int64())
+    records.clear()
+    return pa.record_batch([ids, as_strings(texts), langs, rows, metadata], schema=SCHEMA)
+
+
+def as_strings(texts: list[str]) -> pa.Array:
+    """The texts, of which a single long one is not held longer than it takes: as a Python string it has four forms."""
+    if len(texts) == 1 and len(texts[0]) > LARGE:
+        encoded = [texts.pop().encode()]
+        return pa.array(encoded, pa.binary()).cast(pa.string())
+    return pa.array(texts, pa.string())
 
 
 def _read_line(line: bytes | None, row: int, builder: BatchBuilder) -> None:

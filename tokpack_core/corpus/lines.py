@@ -33,12 +33,13 @@ def line_blocks(blocks: Iterator[bytes], limit: int) -> Iterator[bytes | None]:
             start = block.find(b"\n") + 1
             if start:
                 too_long = pending_bytes + start - 1 > limit
-                yield None if too_long else b"".join([*pending, block[:start]])
-                pending, pending_bytes = [], 0
+                pending_bytes = 0
+                yield None if too_long else taken(pending, block[:start])
+                pending.clear()
         end = block.rfind(b"\n") + 1
         if end > start:
-            yield b"".join([*pending, block[start:end]])
-            pending, pending_bytes = [], 0
+            pending_bytes = 0
+            yield taken(pending, block[start:end])
         rest = block[max(start, end) :]
         pending_bytes += len(rest)
         pending.append(rest)
@@ -47,7 +48,14 @@ def line_blocks(blocks: Iterator[bytes], limit: int) -> Iterator[bytes | None]:
     if pending_bytes > max(limit, BLOCK_BYTES):
         yield None
     elif pending_bytes:
-        yield b"".join(pending)
+        yield taken(pending, b"")
+
+
+def taken(pending: list[bytes], last: bytes) -> bytes:
+    """All of `pending` and `last` in one, and nothing left in the list: a long line is held once, not twice."""
+    run = b"".join([*pending, last])
+    pending.clear()
+    return run
 
 
 def split_lines(run: bytes) -> list[bytes]:

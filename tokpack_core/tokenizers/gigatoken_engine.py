@@ -29,7 +29,7 @@ from tokpack_core.tokenizers.encoded import Bools, Encode, Encoded, encode_apart
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
 from tokpack_core.tokenizers.token_bytes import BYTE_TO_CHARACTER
 
-GROWTH = 192 * 2**20
+GROWTH = 256 * 2**20
 """Bytes of memory that the process may gain before an engine is begun anew; 155 MB of text in 26 languages took 300."""
 MOST_TEXT = 2**28
 """Bytes of text for one engine where the process does not know its size."""
