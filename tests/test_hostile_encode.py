@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -15,7 +16,7 @@ from tests.hostile_entry import HostileInput, Result
 from tests.hostile_inputs import hostile_inputs, write_inputs
 from tokpack_core.commands.encode import EncodeOptions, encode
 from tokpack_core.commands.opened_tokenizer import OpenedTokenizer, open_tokenizer
-from tokpack_core.commands.reading import Reading
+from tokpack_core.commands.reading import Reading, open_reading
 from tokpack_core.config import ReadConfig, SpecialTokens, TrainConfig
 from tokpack_core.corpus.files import SourceFile
 from tokpack_core.errors import InputError
@@ -96,3 +97,11 @@ def test_a_document_that_cannot_be_encoded_is_named(bad_id: int | None, reason: 
     )
     with pytest.raises(InputError, match=rf"^x\.jsonl, row 5: document 'q' cannot be encoded \(.*{reason}.*; leave"):
         encode_described(OneBadDocument(bad_id), batch, Framing(bos=False))
+
+
+def test_a_name_that_is_no_utf_8(opened: OpenedTokenizer, tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/bad-\xff.jsonl"))
+    path.write_text('{"text": "a"}\n', encoding="utf-8")
+    found = open_reading([str(path)], ReadConfig(), None)
+    manifest = encode(opened, found, tmp_path / "x", EncodeOptions(resume=True), True)
+    assert manifest["inputs"][0]["path"] == f"{tmp_path}/bad-\\xff.jsonl"

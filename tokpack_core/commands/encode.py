@@ -12,6 +12,7 @@ Documents of text and image blocks are another matter, see `encode_images`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +29,7 @@ from tokpack_core.commands.reading import Reading, add
 from tokpack_core.commands.run_manifest import write_manifest
 from tokpack_core.commands.token_files import TokenFiles
 from tokpack_core.config import ReadConfig
+from tokpack_core.corpus.files import shown
 from tokpack_core.corpus.problems import Problems
 from tokpack_core.engine import map_in_threads
 from tokpack_core.errors import InputError
@@ -242,5 +244,5 @@ def encode(
 
 def job_digest(opened: OpenedTokenizer, reading: Reading, parameters: dict[str, Any]) -> str:
     """Names everything that shapes the output; files by what a stat tells of them."""
-    files = [[str(file.path), file.fingerprint] for file in reading.files]
+    files = [[shown(os.path.abspath(file.path)), file.fingerprint] for file in reading.files]
     return json_digest([opened.digest, opened.eod, parameters, reading.options.max_document_bytes, files])

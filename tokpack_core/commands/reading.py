@@ -17,7 +17,7 @@ from tokpack_core.commands.run_manifest import describe_file
 from tokpack_core.config import NormalizeConfig, ReadConfig, UnicodeForm
 from tokpack_core.corpus.content import has_content, text_blocks, with_text_blocks
 from tokpack_core.corpus.documents import read_documents
-from tokpack_core.corpus.files import SourceFile, find_files
+from tokpack_core.corpus.files import SourceFile, find_files, shown
 from tokpack_core.corpus.normalization import normalize
 from tokpack_core.corpus.problems import Problems
 from tokpack_core.errors import InputError
@@ -80,7 +80,7 @@ class Reading:
 
     def describe(self, file: SourceFile, path: Path) -> None:
         """Adds a file to `inputs`, once."""
-        named = os.path.abspath(file.path) if file.version is None else file.name
+        named = shown(os.path.abspath(file.path)) if file.version is None else file.name
         if not any(entry["path"] == named for entry in self.inputs[-1:]):
             self.inputs.append(describe_file(path) | {"path": named})
 
