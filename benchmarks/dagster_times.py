@@ -54,18 +54,22 @@ def ask(url: str, query: str, **variables: Any) -> Any:
         return json.load(response)["data"]
 
 
-def runs_from_the_ui(environment: dict[str, str]) -> list[float]:
-    """Seconds from the launch of the job that rebuilds everything to its end, in a running instance."""
+def runs_from_the_ui(environment: dict[str, str]) -> tuple[float, float]:
+    """Wall and CPU seconds from the launch of the job that rebuilds everything to its end, in a running instance."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     server = subprocess.Popen(
-        [*TOKPACK, "dev", "-p", str(port)], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [*TOKPACK, "dev", "-p", str(port)],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     url = f"http://127.0.0.1:{port}"
     try:
         location = wait_for_location(url)
-        return [one_run(url, location) for _ in range(REPEATS)]
+        return min(one_run(url, location, server.pid) for _ in range(REPEATS))
     finally:
         server.send_signal(signal.SIGINT)
         server.wait(30)
@@ -84,18 +88,32 @@ def wait_for_location(url: str) -> str:
     raise SystemExit("the webserver did not start")
 
 
-def one_run(url: str, location: str) -> float:
+def group_seconds(group: int) -> float:
+    """CPU seconds of all processes of a group and of their children that have ended."""
+    ticks = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group:
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def one_run(url: str, location: str, group: int) -> tuple[float, float]:
     selector = {
         "repositoryLocationName": location,
         "repositoryName": "__repository__",
         "pipelineName": "rebuild_all",
     }
+    before = group_seconds(group)
     run = ask(url, LAUNCH, p={"selector": selector, "runConfigData": {}})["launchRun"]["run"]["runId"]
     while True:
         found = ask(url, STATUS, id=run)["runOrError"]
         if found["status"] in ("SUCCESS", "FAILURE"):
             assert found["status"] == "SUCCESS"
-            return float(found["endTime"] - found["creationTime"])
+            return float(found["endTime"] - found["creationTime"]), group_seconds(group) - before
         time.sleep(0.25)
 
 
@@ -114,7 +132,8 @@ def main() -> None:
     }.items():
         wall, cpu = best(work)
         print(f"{name}: {wall:.1f} s, {cpu:.1f} CPU-seconds")
-    print(f"run from the UI, nothing to do: {min(runs_from_the_ui(environment)):.1f} s")
+    wall, cpu = runs_from_the_ui(environment)
+    print(f"run from the UI, nothing to do: {wall:.1f} s, {cpu:.1f} CPU-seconds")
 
 
 if __name__ == "__main__":

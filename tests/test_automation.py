@@ -164,6 +164,7 @@ def test_a_wrong_schedule_is_told(project: SmallProject, old: str, new: str, sai
 
 
 START_SENSOR = """mutation($s: SensorSelector!) { startSensor(sensorSelector: $s) { __typename } }"""
+START_SCHEDULE = "mutation($s: ScheduleSelector!) { startSchedule(scheduleSelector: $s) { __typename } }"
 STOP_SCHEDULE = "mutation($id: String!) { stopRunningSchedule(id: $id) { __typename } }"
 SCHEDULE = """query($s: ScheduleSelector!) { scheduleOrError(scheduleSelector: $s) {
     ... on Schedule { scheduleState { id } } } }"""
@@ -221,17 +222,20 @@ def test_the_real_daemon_keeps_the_schedule_and_the_gate(project: SmallProject) 
     """A scheduled run in which nothing changed executes no unit; a failed blocking check stops automation behind it."""
     add_schedules(project, "schedules:\n  each_minute: {cron: '* * * * *'}\n")
     with dagster_dev(project, python_module("dagster", "dev", "-w", "workspace.yaml")) as server:
+        selector = {"repositoryName": "__repository__", "repositoryLocationName": server.location()}
+        selector["scheduleName"] = "each_minute"
+        schedule = server.query(SCHEDULE, s=selector)["scheduleOrError"]["scheduleState"]["id"]
+        server.query(STOP_SCHEDULE, id=schedule)
         assert server.wait(server.launch("rebuild_all")) == "SUCCESS"
-        done = {run["runId"] for run in runs(server, "dagster/schedule_name")}
+        before = len(runs(server, "dagster/schedule_name"))
+        server.query(START_SCHEDULE, s=selector)
         end = time.monotonic() + 200
-        while not (new := [r for r in runs(server, "dagster/schedule_name") if r["runId"] not in done]):
+        while len(runs(server, "dagster/schedule_name")) == before:
             assert time.monotonic() < end
             time.sleep(2)
-        selector = {"repositoryName": "__repository__", "repositoryLocationName": server.location()}
-        state = server.query(SCHEDULE, s=selector | {"scheduleName": "each_minute"})["scheduleOrError"]["scheduleState"]
-        server.query(STOP_SCHEDULE, id=state["id"])
-        assert server.wait(new[-1]["runId"]) == "SUCCESS"
-        (scheduled,) = [run for run in runs(server, "dagster/schedule_name") if run["runId"] == new[-1]["runId"]]
+        server.query(STOP_SCHEDULE, id=schedule)
+        assert server.wait(runs(server, "dagster/schedule_name")[0]["runId"]) == "SUCCESS"
+        scheduled = runs(server, "dagster/schedule_name")[0]
         units = {
             "/".join(event["assetKey"]["path"]): entry["intValue"]
             for event in scheduled["assetMaterializations"]
@@ -244,13 +248,12 @@ def test_the_real_daemon_keeps_the_schedule_and_the_gate(project: SmallProject) 
         project.edit("max_rare_token_share: 0.5", "max_rare_token_share: 0.0")
         project.edit("rare_below: 2", "rare_below: 50")
         assert server.reload() is None
-        before = {key: history.require_latest(store, key) for key in history.list_assets(store)}
+        newest = {key: history.require_latest(store, key) for key in history.list_assets(store)}
         start_automation(server)
         add_document(project, "other")
         wait_for_new_version(project, "vocabulary_report/bpe_600", server)
         time.sleep(REST_SECONDS)
-        after = {key: history.require_latest(store, key) for key in before}
-        changed = {key for key in before if after[key] != before[key]}
+        changed = {key for key in newest if history.require_latest(store, key) != newest[key]}
         assert changed == {"corpus/docs", "normalized_corpus/docs", "vocabulary_report/bpe_600"}
         asked = {step for run in runs(server, "dagster/from_automation_condition") for step in run["stepKeysToExecute"]}
         assert not any(step.startswith(("tokenized_shards", "packed", "megatron")) for step in asked)
