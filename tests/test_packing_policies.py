@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -24,6 +24,7 @@ from tokpack_core.packing.strategies import pack
 from tokpack_core.packing.truncation import PackingFigures, packing_figures
 from tokpack_core.packing.two_limits import PORTFOLIO, lower_bound, martello_toth, pack_two_limits
 from tokpack_core.packing.two_limits_kernels import best_fit_two
+from tokpack_core.packing.two_limits_lookahead_kernels import CANDIDATES, next_item
 
 documents = st.lists(st.integers(0, 300), max_size=60)
 
@@ -398,3 +399,61 @@ def test_figures_written_before_a_count_existed_are_read() -> None:
     old = PackingFigures(documents=3, tokens=9).as_dict()
     del old["alignment_padding"]
     assert PackingFigures.from_dict(old) == PackingFigures(documents=3, tokens=9)
+
+
+items = st.lists(st.tuples(st.integers(1, 40), st.integers(0, 6)), min_size=1, max_size=40)
+
+
+@settings(max_examples=100, deadline=None)
+@given(items=items, noise=st.sampled_from([0.0, 0.5]), deep=st.booleans())
+def test_packs_filled_one_by_one_hold_every_item_once_and_have_no_room_left(
+    items: list[tuple[int, int]], noise: float, deep: bool
+) -> None:
+    tokens, counts = (np.array(column, np.int64) for column in zip(*items, strict=True))
+    order = noisy_decreasing(tokens, noise, b"key")
+    budget = 8 if deep else two_limits.DEEP_BUDGET + 1
+    grouped, edges = two_limits.fill(order, tokens, counts, 40, budget, two_limits.FILLINGS[0])
+    assert sorted(grouped.tolist()) == list(range(len(items)))
+    packs = [grouped[a:b] for a, b in pairwise(edges)]
+    for number, held in enumerate(packs):
+        room, left = 40 - int(tokens[held].sum()), budget - int(counts[held].sum())
+        assert room >= 0
+        assert left >= 0
+        for later in packs[number + 1 :]:
+            assert all(tokens[item] > room or counts[item] > left for item in later)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    items=st.lists(st.tuples(st.integers(1, 20), st.integers(0, 3)), min_size=1, max_size=6),
+    room=st.integers(1, 30),
+    left=st.integers(0, 5),
+    weights=st.tuples(st.integers(1, 3), st.integers(1, 9)),
+)
+def test_looking_two_items_ahead_finds_what_leaves_least(
+    items: list[tuple[int, int]], room: int, left: int, weights: tuple[int, int]
+) -> None:
+    items = sorted(item for item in set(items) if sum(other[1] == item[1] for other in set(items)) <= CANDIDATES)
+    items.sort(key=lambda item: (item[1], item[0]))
+    tokens, first = [], []
+    for count in range(7):
+        first.append(len(tokens))
+        tokens += [0, *(t for t, k in items if k == count)]
+    places = [place for place in range(len(tokens)) if place not in first]
+    arrays = np.array(tokens, np.int64), np.array([*first, len(tokens)], np.int64)
+    found = next_item(*arrays, np.arange(len(tokens)), room, left, *weights, False)
+
+    def rest(chosen: tuple[int, ...]) -> float:
+        t = room - sum(items[places.index(place)][0] for place in chosen)
+        k = left - sum(items[places.index(place)][1] for place in chosen)
+        return weights[0] * t + weights[1] * k if t >= 0 and k >= 0 else math.inf
+
+    sets = [chosen for size in (1, 2) for chosen in combinations(places, size)]
+    least = min(map(rest, sets), default=math.inf)
+    if least == math.inf:
+        assert found == -1
+    else:
+        assert any(found in chosen and rest(chosen) == least for chosen in sets)
+    if found >= 0:
+        deep = next_item(*arrays, np.arange(len(tokens)), room, left, *weights, True)
+        assert rest((deep,)) < math.inf

@@ -22,7 +22,7 @@ from tokpack_core.packing.pieces import cut, in_packs
 from tokpack_core.packing.plan import PackingPlan
 from tokpack_core.packing.strategies import check_lengths, pack
 from tokpack_core.packing.truncation import ImageFigures
-from tokpack_core.packing.two_limits import PORTFOLIO, PackingOrder, pack_two_limits
+from tokpack_core.packing.two_limits import FILLINGS, PORTFOLIO, PackingOrder, pack_two_limits
 
 Int64 = npt.NDArray[np.int64]
 Lengths = npt.NDArray[np.integer]
@@ -157,10 +157,10 @@ def group_pieces(
             return np.arange(units.size, dtype=np.int64), np.arange(units.size + 1, dtype=np.int64)
         return first_fit(units, capacity, most, decreasing=packing.strategy == "first_fit_decreasing")
     if images is not None and packing.images_per_pack is not None:
-        portfolio = (PackingOrder(packing.noise),) if packing.noise else PORTFOLIO
-        return pack_two_limits(units, images, capacity, packing.images_per_pack, key, portfolio)
+        tried = ((PackingOrder(packing.noise),), ()) if packing.noise else (PORTFOLIO, FILLINGS)
+        return pack_two_limits(units, images, capacity, packing.images_per_pack, key, *tried)
     binds = most is not None and units.size > 0 and capacity // int(units.min()) > most
     portfolio = (PackingOrder(packing.noise),) if packing.noise or not binds else PORTFOLIO
     counts = np.full(units.size, int(binds), np.int64)
     budget = most if binds and most is not None else 0
-    return pack_two_limits(units, counts, capacity, budget, key, portfolio)
+    return pack_two_limits(units, counts, capacity, budget, key, portfolio, ())

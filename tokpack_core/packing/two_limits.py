@@ -7,6 +7,11 @@ both. Vector bin packing is surveyed in Panigrahy et al., "Heuristics for vector
 
 Little noise is best where one limit hardly binds, much where it would else be met by many small items at the end.
 
+Then packs are filled one by one instead: begun by the next item of an order, and completed by the one, two or three
+items that leave least room of both kinds, like Fleszar and Hindi's minimum bin slack ("New heuristics for the
+one-dimensional bin-packing problem", 2002). It finds what fills both limits at once while there is most to choose
+from, and is best where a pack holds few items and both limits bind.
+
 Items are never cut. Figures on image-text sets: see `benchmarks/two_limits.py`.
 """
 
@@ -20,6 +25,7 @@ import numpy.typing as npt
 from tokpack_core.packing.first_fit import Grouping, grouped
 from tokpack_core.packing.order import noisy_decreasing
 from tokpack_core.packing.two_limits_kernels import best_fit_two
+from tokpack_core.packing.two_limits_lookahead_kernels import fill_packs
 
 Counts = npt.NDArray[np.integer]
 Int64 = npt.NDArray[np.int64]
@@ -49,6 +55,33 @@ PORTFOLIO = (
     PackingOrder(0.2, score_count=10, fit_count=1.0),
 )
 """The orders that are tried."""
+
+
+@dataclass(frozen=True)
+class FillingOrder:
+    """One order of packs that are filled one by one."""
+
+    noise: float
+    score_count: int
+    """What counts weigh in the order."""
+    token_weight: int
+    count_weight: int
+    """What a share of tokens and of counts that is left weighs."""
+
+
+FILLINGS = (
+    FillingOrder(0.2, 10, 1, 2),
+    FillingOrder(0.3, 25, 1, 2),
+    FillingOrder(0.3, 10, 1, 1),
+    FillingOrder(0.3, 5, 2, 1),
+    FillingOrder(0.5, 5, 1, 2),
+    FillingOrder(0.3, 1, 2, 1),
+)
+"""The orders that are tried after them."""
+DEEP_BUDGET = 24
+"""Up to this budget three items are looked ahead, which takes its cube of steps an item at most, then two."""
+FILLING_BUDGET = 64
+"""Beyond this budget packs hold so many counts that best fit meets the bound, and looking ahead takes long."""
 SCORE_BITS = 56
 """Most bits of a share of capacity x budget, so that weighted sums of both fit in 63."""
 TABLE_ENTRIES = 1 << 24
@@ -62,6 +95,7 @@ def pack_two_limits(
     budget: int,
     key: bytes,
     portfolio: tuple[PackingOrder, ...] = PORTFOLIO,
+    fillings: tuple[FillingOrder, ...] = FILLINGS,
 ) -> Grouping:
     """Group items so that no pack has more than `capacity` tokens or `budget` counts.
 
@@ -89,7 +123,29 @@ def pack_two_limits(
             break
     if best is None:
         raise ValueError("the portfolio is empty")
+    for number, filling in enumerate(fillings if 1 < budget <= FILLING_BUDGET else ()):
+        if best[1].size - 1 == bound:
+            break
+        scores = by_tokens + filling.score_count * by_count
+        order = noisy_decreasing(scores, filling.noise, key + b" filling %d" % number)
+        filled = fill(order, tokens, counts, capacity, budget, filling)
+        best = min(best, filled, key=lambda grouping: grouping[1].size)
     return best
+
+
+def fill(order: Int64, tokens: Counts, counts: Counts, capacity: int, budget: int, filling: FillingOrder) -> Grouping:
+    """Packs filled one by one, begun in the given order."""
+    sorted_items = np.lexsort((tokens, counts))
+    first = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(counts, minlength=budget + 1) + 1)])
+    place = np.empty(tokens.size, np.int64)
+    place[sorted_items] = np.arange(tokens.size) + counts[sorted_items] + 1
+    placed_tokens, placed_counts = np.zeros(int(first[-1]), np.int64), np.zeros(int(first[-1]), np.int64)
+    placed_tokens[place], placed_counts[place] = tokens, counts
+    weights = filling.token_weight * budget, filling.count_weight * capacity
+    pack_of = np.empty(placed_tokens.size, np.int32)
+    limits = capacity, budget, *weights, budget <= DEEP_BUDGET
+    packs = fill_packs(place[order], placed_tokens, placed_counts, first, *limits, pack_of)
+    return grouped(order, pack_of[place], packs)
 
 
 def lower_bound(tokens: Counts, counts: Counts, capacity: int, budget: int) -> int:
