@@ -76,6 +76,13 @@ def test_the_configuration_of_the_readme_is_valid(tmp_path: Path) -> None:
 
 def test_the_configurations_of_the_repository_are_valid() -> None:
     assert load_project(ROOT / "configs").datasets
+    recipes = load_project(ROOT / "configs" / "recipes").tokenizers
+    assert sorted(f"{config.family} {config.vocab_size}" for config in recipes.values()) == [
+        "byte_bpe 32000",
+        "byte_bpe 64000",
+        "sentencepiece_unigram 32000",
+        "sentencepiece_unigram 64000",
+    ]
 
 
 def test_links_lead_somewhere() -> None:

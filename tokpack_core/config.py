@@ -215,6 +215,8 @@ class TokenizerChecks(Model):
     """Most rare entries, never seen ones included, as a share of all without special tokens."""
     min_vocabulary_utilization: float = Field(default=0.90, ge=0, le=1)
     """Fewest entries seen at least once, as a share of all without special tokens."""
+    pits: Literal["warn", "block"] = "warn"
+    """Whether a common fault (digits in long runs, lost indentation, missing Hanzi, …) stops what is downstream."""
 
 
 TAKEN_BY: dict[str, tuple[Family, ...]] = {

@@ -15,6 +15,7 @@ from tokpack_core.stages.asset import write_json
 from tokpack_core.tokenizers.round_trip import round_trip_failures
 from tokpack_core.vocabulary.counting import text_counter
 from tokpack_core.vocabulary.counts import TokenCounts
+from tokpack_core.vocabulary.pits import pit_rows
 from tokpack_core.vocabulary.report import Report, build_report
 from tokpack_core.vocabulary.report_page import render_page
 
@@ -54,6 +55,7 @@ def measure(opened: OpenedTokenizer, reading: Reading, quiet: bool) -> Report:
     name = opened.path.resolve().name
     content = build_report(name, described, tokenizer.vocabulary(), counter.total(), nothing, tokenizer=tokenizer)
     content["round_trip"] = {"documents": tried, "failures": failures}
+    content["pits"] = pit_rows(tokenizer, [row["lang"] for row in content["sample"]["languages"]])
     return content
 
 
@@ -64,7 +66,9 @@ def headline(content: Report) -> dict[str, Any]:
         "bytes": sample["bytes"],
         "tokens": sample["tokens"],
         "bytes_per_token": sample["bytes_per_token"],
+        "bytes_per_token_by_language": {row["lang"] or "none": row["bytes_per_token"] for row in sample["languages"]},
         "vocabulary_utilization": sample["vocabulary_utilization"],
         "rare_token_share": {f"below_{row['below']}": row["share"] for row in sample["rare"]},
         "round_trip": content["round_trip"],
+        "pits": {pit["name"]: pit["explanation"] for pit in content["pits"] if not pit["passed"]},
     }

@@ -18,6 +18,7 @@ from tokpack_core.config import SpecialTokens, TrainConfig, UnicodeForm
 from tokpack_core.corpus.content import text_blocks
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
+from tokpack_core.tokenizers.checked_export import FirstTexts, save_checked
 
 
 def train(config: TrainConfig, unicode: UnicodeForm, reading: Reading, output: Path, quiet: bool) -> dict[str, Any]:
@@ -29,9 +30,11 @@ def train(config: TrainConfig, unicode: UnicodeForm, reading: Reading, output: P
     with new_output(output, ("", MANIFEST_ENDING)) as draft:
         draft.mkdir()
         with progress("reading", reading.bytes, "B", quiet) as on_done:
-            tokenizer = registry.train(config, texts(reading, unicode, on_done), unicode)
-        tokenizer.save(draft)
+            read = FirstTexts(texts(reading, unicode, on_done))
+            tokenizer = registry.train(config, iter(read), unicode)
+        compared = save_checked(tokenizer, draft, read.kept())
         counts = {"vocab_size": tokenizer.vocab_size, "reading": reading.problems.to_json(), **tokenizer.training}
+        counts["export_check"] = compared
         described = open_tokenizer(draft).as_json() | {"path": str(output.absolute())}
         parameters = config.parameters() | {"unicode": unicode} | reading.parameters()
         return write_manifest(draft, "train", parameters, reading.inputs, counts, described)

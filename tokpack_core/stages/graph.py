@@ -119,7 +119,7 @@ def tokenizer_plans(project: Project, name: str) -> Iterator[AssetPlan]:
         (tokenizer.asset_key(name), *corpora),
         code_version(report.VERSION),
         partial(report.build, tokenizer=name),
-        report.checks(config.family),
+        report.checks(config),
         partial(report.verdicts, tokenizer=name),
     )
 

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tokpack_core.config import TokenizerConfig
 from tokpack_core.corpus.content import per_text_block, text_blocks
 from tokpack_core.errors import GateError, StoreError
 from tokpack_core.stages import tokenizer as tokenizer_stage
@@ -34,12 +35,13 @@ from tokpack_core.verdict import Verdict
 from tokpack_core.vocabulary.counting import text_counter
 from tokpack_core.vocabulary.counts import TokenCounts
 from tokpack_core.vocabulary.gates import evaluate
+from tokpack_core.vocabulary.pits import pit_rows
 from tokpack_core.vocabulary.report import build_report
 from tokpack_core.vocabulary.report_page import render_page
 
 STAGE = "vocabulary_report"
 UNIT_STAGE = "token_counts"
-VERSION = 2
+VERSION = 3
 REPORT, PAGE = "report.json", "report.html"
 ROUND_TRIP_DOCUMENTS = 200
 """Documents of a part whose round trip is tried."""
@@ -50,12 +52,13 @@ CHECKS = {
     "vocabulary_utilization": True,
     "round_trip": True,
     "normalization_agreement": False,
+    "pits": False,
 }
 
 
-def checks(family: str) -> dict[str, bool]:
+def checks(config: TokenizerConfig) -> dict[str, bool]:
     """Names of the checks, and whether each blocks what is downstream."""
-    return CHECKS | {"round_trip": family not in LOSSY}
+    return CHECKS | {"round_trip": config.family not in LOSSY, "pits": config.checks.pits == "block"}
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,7 @@ def write_report(store: Store, name: str, read: Inputs, folder: Path) -> dict[st
     report = build_report(name, facts, tokenizer.vocabulary(), sample, test, tokenizer=tokenizer)
     report["round_trip"] = sum_round_trips(store, read.test)
     report["normalization_agreement"] = judge_agreement(store, tokenizer, read.normalized)
+    report["pits"] = pit_rows(tokenizer, [row["lang"] for row in report["sample"]["languages"]])
     write_json(folder / REPORT, report)
     (folder / PAGE).write_text(render_page(report), encoding="utf-8")
     sample.write(folder)
@@ -196,7 +200,8 @@ def verdicts(work: Workplace, tokenizer: str) -> list[Verdict]:
             f"run `tokpack build vocabulary_report/{tokenizer}`"
         )
     limits = work.project.tokenizers[tokenizer].checks
-    return [*evaluate(report, limits), round_trip_verdict(report), agreement_verdict(report)]
+    found = [*evaluate(report, limits), round_trip_verdict(report), agreement_verdict(report)]
+    return [*found, pits_verdict(report, blocking=limits.pits == "block")]
 
 
 def round_trip_verdict(report: dict[str, Any]) -> Verdict:
@@ -224,6 +229,12 @@ def agreement_verdict(report: dict[str, Any]) -> Verdict:
         )
     passed = form == "none" or found["failures"] == 0
     return Verdict("normalization_agreement", passed, float(found["failures"]), 0.0, explanation, blocking=False)
+
+
+def pits_verdict(report: dict[str, Any], blocking: bool) -> Verdict:
+    failed = [f"{pit['name']}: {pit['explanation']}" for pit in report["pits"] if not pit["passed"]]
+    explanation = "; ".join(failed) or f"none of {len(report['pits'])} common faults was found"
+    return Verdict("pits", not failed, float(len(failed)), 0.0, explanation, blocking=blocking)
 
 
 def require_passed(work: Workplace, tokenizer: str) -> None:

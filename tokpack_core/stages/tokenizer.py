@@ -24,6 +24,7 @@ from tokpack_core.store.files import sha256_of
 from tokpack_core.store.objects import ObjectRef
 from tokpack_core.store.store import Store
 from tokpack_core.tokenizers import registry
+from tokpack_core.tokenizers.checked_export import FirstTexts, save_checked
 from tokpack_core.tokenizers.protocol import Tokenizer
 
 STAGE = "tokenizer_model"
@@ -103,9 +104,11 @@ def note_training_text(work: Workplace, sample: list[SamplePart]) -> None:
 def train(
     store: Store, config: TrainConfig, sample: list[SamplePart], seed: int, unicode: UnicodeForm, folder: Path
 ) -> dict[str, Any]:
-    tokenizer = registry.train(config, sample_texts(store, sample, seed), unicode)
-    tokenizer.save(folder)
-    return describe(tokenizer) | {"sample_bytes": round(sum(p.fraction * p.train_bytes for p in sample))}
+    texts = FirstTexts(sample_texts(store, sample, seed))
+    tokenizer = registry.train(config, iter(texts), unicode)
+    compared = save_checked(tokenizer, folder, texts.kept())
+    sample_bytes = round(sum(p.fraction * p.train_bytes for p in sample))
+    return describe(tokenizer) | {"sample_bytes": sample_bytes, "export_check": compared}
 
 
 def build_pretrained(work: Workplace, tokenizer: str) -> Built:

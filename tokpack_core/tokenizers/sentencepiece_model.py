@@ -27,6 +27,7 @@ from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.encoded import Encoded, from_lists
 from tokpack_core.tokenizers.long_documents import encode_bounded
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
+from tokpack_core.tokenizers.sentencepiece_export import as_tokenizer_json
 from tokpack_core.tokenizers.sentencepiece_proto import adds_dummy_prefix, is_user_defined
 from tokpack_core.tokenizers.token_bytes import META_SPACE, ByteDecoder, byte_piece, vocabulary_table
 from tokpack_core.tokenizers.unicode_forms import form_applied
@@ -67,6 +68,14 @@ class SentencePieceTokenizer:
     def save(self, folder: Path) -> None:
         (folder / FILE_NAME).write_bytes(self._model)
         write_metadata(folder, self._metadata, self.special_tokens, tokenizer_class=None)
+
+    def save_for_transformers(self, folder: Path) -> None:
+        """Write a tokenizer.json with its config into a new folder, which AutoTokenizer opens."""
+        folder.mkdir()
+        strings = list(self._metadata.special_tokens.values())
+        engine = as_tokenizer_json(self._model, self.family, strings, self._metadata.unicode)
+        (folder / "tokenizer.json").write_text(engine.to_str(pretty=True) + "\n", encoding="utf-8")
+        write_metadata(folder, self._metadata, self.special_tokens, tokenizer_class="PreTrainedTokenizerFast")
 
     def _encode_batch(self, batch: pa.Array) -> Encoded:
         lists = self._engine.encode(batch.to_pylist())

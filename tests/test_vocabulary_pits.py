@@ -1,0 +1,93 @@
+"""Each pit is found in a tokenizer that has it, and not in one that has it not."""
+
+from pathlib import Path
+
+import pytest
+import sentencepiece
+import tokenizers
+
+from tests.tokenizer_samples import SPECIAL_TOKENS, documents, train, trained
+from tokpack_core.config import Family, TrainConfig
+from tokpack_core.tokenizers import registry
+from tokpack_core.tokenizers.protocol import Tokenizer
+from tokpack_core.vocabulary.pits import Pit, find_pits, level_one_hanzi
+
+CHINESE = ["chinese_word", "common_hanzi"]
+
+
+def pits(tokenizer: Tokenizer, *languages: str) -> dict[str, Pit]:
+    return {pit.name: pit for pit in find_pits(tokenizer, languages)}
+
+
+def failed(tokenizer: Tokenizer, *languages: str) -> list[str]:
+    return sorted(name for name, pit in pits(tokenizer, *languages).items() if not pit.passed)
+
+
+def test_common_hanzi_are_level_one_of_the_standard() -> None:
+    hanzi = level_one_hanzi()
+    assert len(set(hanzi)) == 3755
+    assert (hanzi[0], hanzi[-1]) == ("啊", "座")
+    assert all("\u4e00" <= character <= "\u9fff" for character in hanzi)
+
+
+@pytest.mark.parametrize("family", ["byte_bpe", "sentencepiece_bpe", "sentencepiece_unigram"])
+def test_tokenizers_of_ours_have_none_but_too_little_chinese(family: Family) -> None:
+    assert failed(trained(family), "en", "code") == []
+    assert set(failed(trained(family), "en", "zh")) <= set(CHINESE)
+    assert "common_hanzi" in failed(trained(family), "zh-Hans")
+
+
+def test_a_chinese_recipe_has_them_all() -> None:
+    config = TrainConfig(family="sentencepiece_bpe", vocab_size=4200, special_tokens=SPECIAL_TOKENS)
+    text = ["".join(level_one_hanzi()) * 3, "你好\n" * 50, *documents()[:5]]
+    found = pits(train(config.model_copy(update={"character_coverage": 1.0}), text), "zh")
+    assert all(pit.passed for pit in found.values()), found
+    assert "3,755 of the 3,755" in found["common_hanzi"].explanation
+    assert "你好 is 你好" in found["chinese_word"].explanation
+
+
+def test_bytes_for_chinese_are_found() -> None:
+    only_english = train(TrainConfig(family="byte_bpe", vocab_size=300), ["only english text here"] * 9)
+    found = pits(only_english, "zh")
+    assert not found["chinese_word"].passed
+    assert "0 of the 3,755" in found["common_hanzi"].explanation
+
+
+def test_word_pieces_lose_white_space_and_rare_characters() -> None:
+    wordpiece = train(TrainConfig(family="wordpiece", vocab_size=2000), documents())
+    assert {"indentation", "rare_characters", "leading_space"} <= set(failed(wordpiece))
+
+
+def test_long_runs_of_digits_are_found() -> None:
+    config = TrainConfig(family="byte_bpe", vocab_size=300, pretokenizer="gpt2")
+    found = pits(train(config, ["in 20242024 and 20242024"] * 9))["digits"]
+    assert not found.passed
+    assert "2024" in found.explanation
+
+
+def test_the_defaults_of_sentencepiece_are_pits(tmp_path: Path) -> None:
+    """nmt_nfkc, no byte fallback, a space before each text."""
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([line for text in documents() for line in text.split("\n")]),
+        model_prefix=str(tmp_path / "theirs"),
+        vocab_size=1000,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    theirs = registry.load(tmp_path / "theirs.model")
+    assert {"chinese_punctuation", "indentation", "rare_characters", "leading_space"} <= set(failed(theirs, "zh"))
+
+
+def test_special_tokens_read_from_text_are_found() -> None:
+    class Careless:
+        """As Hugging Face tokenizers are by default."""
+
+        engine = tokenizers.Tokenizer.from_str(trained("byte_bpe")._engine.to_str())  # type: ignore[attr-defined]
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(trained("byte_bpe"), name)
+
+        def encode(self, texts: object) -> registry.huggingface.Encoded:
+            return registry.huggingface.from_lists([self.engine.encode(text.as_py()).ids for text in texts])  # type: ignore[attr-defined]
+
+    assert failed(Careless()) == ["special_tokens_in_text"]  # type: ignore[arg-type]
