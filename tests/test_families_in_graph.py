@@ -63,6 +63,16 @@ def test_lossy_families(project: SmallProject, family: str) -> None:
     assert not report.checks(project.work().project.tokenizers["bpe_600"])["round_trip"]
 
 
+@pytest.mark.parametrize("options", ["family: boundless_bpe", "family: superbpe\n    joins: words\n    export: hf"])
+def test_superwords(project: SmallProject, options: str) -> None:
+    project.edit("family: byte_bpe", options)
+    check(project)
+    assert {verdict.name: verdict for verdict in report.verdicts(project.work(), "bpe_600")}["round_trip"].passed
+    training = project.build()["tokenizer_model/bpe_600"].counts["training"]
+    assert training["superwords"] > 0
+    assert ("gap_tokens_hf" in training) == ("hf" in options)
+
+
 def pretrained(project: SmallProject, path: str, special: str) -> None:
     project.edit("family: byte_bpe\n    vocab_size: 600", f"family: pretrained\n    path: {path}")
     project.edit('special_tokens: {eod: "<|endoftext|>", pad: "<|pad|>"}', special)

@@ -18,7 +18,16 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 
-Family = Literal["byte_bpe", "sentencepiece_bpe", "sentencepiece_unigram", "wordpiece", "character", "word"]
+Family = Literal[
+    "byte_bpe",
+    "sentencepiece_bpe",
+    "sentencepiece_unigram",
+    "wordpiece",
+    "character",
+    "word",
+    "superbpe",
+    "boundless_bpe",
+]
 UnicodeForm = Literal["nfc", "nfkc", "none"]
 OnError = Literal["error", "skip", "replace"]
 LARGEST = 2**31 - 1
@@ -93,22 +102,28 @@ def train(
     pretokenizer: Annotated[
         str | None,
         typer.Option(
-            help="byte_bpe, word: regex that splits text: gpt2, cl100k, o200k, qwen2, llama3, deepseek_v3 or "
-            "regex:PATTERN.",
+            help="byte_bpe, word, superbpe, boundless_bpe: regex that splits text: gpt2, cl100k, o200k, superbpe, "
+            "qwen2, llama3, deepseek_v3 or regex:PATTERN.",
             show_default="cl100k",
         ),
     ] = None,
     digits: Annotated[
         Literal["free", "single", "groups_left", "groups_right"] | None,
-        typer.Option(help="byte_bpe, word: how runs of digits are split.", show_default="as the pretokenizer does"),
+        typer.Option(
+            help="How runs of digits are split.",
+            show_default="as the pretokenizer does",
+        ),
     ] = None,
     min_frequency: Annotated[
         int | None,
-        typer.Option(min=1, help="byte_bpe, wordpiece, character, word: least count.", show_default="2"),
+        typer.Option(min=1, help="All but sentencepiece: least count.", show_default="2"),
     ] = None,
     tie_break: Annotated[
         Literal["hugging_face", "lexicographic_greatest", "lexicographic_smallest"] | None,
-        typer.Option(help="byte_bpe: which of the most frequent pairs is merged.", show_default="hugging_face"),
+        typer.Option(
+            help="BPE: which of the most frequent pairs is merged.",
+            show_default="hugging_face",
+        ),
     ] = None,
     max_token_length: Annotated[
         int | None, typer.Option(min=2, help="byte_bpe: tokens have fewer bytes.", show_default="no limit")
@@ -127,6 +142,38 @@ def train(
     wordpiece_criterion: Annotated[
         Literal["likelihood", "frequency"] | None,
         typer.Option(help="wordpiece: how pairs are chosen.", show_default="frequency"),
+    ] = None,
+    delete_threshold: Annotated[
+        float | None,
+        typer.Option(min=0.5, max=1, help="byte_bpe: deletes tokens that merges use up.", show_default="none"),
+    ] = None,
+    transition_size: Annotated[
+        str | None, typer.Option(help="superbpe: vocabulary of the first stage, or auto.", show_default="auto")
+    ] = None,
+    joins: Annotated[
+        Literal["pieces", "words"] | None,
+        typer.Option(help="superbpe: what the second stage joins.", show_default="pieces"),
+    ] = None,
+    mergeable: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REGEX", help="superbpe, boundless_bpe: found in words that may join.", show_default=r"\p{L}"
+        ),
+    ] = None,
+    script_aware: Annotated[
+        bool | None,
+        typer.Option("--script-aware", help="superbpe, boundless_bpe: letters of scripts without spaces are words."),
+    ] = None,
+    tie_winner: Annotated[
+        Literal["word", "superword"] | None,
+        typer.Option(help="superbpe, boundless_bpe: what comes first of equal counts.", show_default="word"),
+    ] = None,
+    max_words: Annotated[
+        int | None, typer.Option(min=1, help="superbpe, boundless_bpe: most words in a token.", show_default="4, any")
+    ] = None,
+    export: Annotated[
+        Literal["exact", "hf"] | None,
+        typer.Option(help="boundless_bpe: our file, or a stock one that is nearly the same.", show_default="exact"),
     ] = None,
     text_field: TextField = "text",
     content_field: ContentField = None,
@@ -155,6 +202,14 @@ def train(
             "alphabet": alphabet,
             "character_coverage": character_coverage,
             "wordpiece_criterion": wordpiece_criterion,
+            "delete_threshold": delete_threshold,
+            "transition_size": transition_size,
+            "joins": joins,
+            "mergeable": mergeable,
+            "script_aware": script_aware,
+            "tie_winner": tie_winner,
+            "max_words": max_words,
+            "export": export,
         }
         config = command.train_config(family, vocab_size, special_token or [], options)
         reading = open_files(files, text_field, content_field, id_field, lang_field, lang, txt_document, on_error)
@@ -172,6 +227,74 @@ def plan(
         from tokpack_core.commands.plan import plan_and_show
 
         plan_and_show(params, d_model, json)
+
+
+@app.command()
+def litetoken(
+    files: Files,
+    tokenizer: TokenizerPath,
+    output: OutputFolder,
+    max_residue_ratio: Annotated[
+        float, typer.Option(min=0, max=1, help="Final occurrences over all, below which a token is a residue.")
+    ] = 0.05,
+    max_neighbor_entropy: Annotated[
+        float, typer.Option(min=0, help="Bits of what consumes a token, below which it is a residue.")
+    ] = 2.0,
+    min_count: Annotated[int, typer.Option(min=1, help="Fewest occurrences, final and consumed.")] = 100,
+    text_field: TextField = "text",
+    id_field: IdField = None,
+    lang_field: LangField = None,
+    lang: Lang = None,
+    txt_document: TxtDocument = "file",
+    on_error: OnErrorOption = "error",
+    json: AsJson = False,
+) -> None:
+    """Take the residues out of a byte-level BPE (LiteToken): DIR, in which all other ids stay.
+
+    FILE: text on which residues are found: jsonl, csv, tsv, txt (each also .gz, .zst), parquet, Arrow; folders, globs.
+    """
+    with show_errors(json):
+        from tokpack_core.commands import litetoken as command
+        from tokpack_core.commands import results
+        from tokpack_core.commands.opened_tokenizer import open_tokenizer
+        from tokpack_core.tokenizers.residues import ResidueLimits
+
+        limits = ResidueLimits(max_residue_ratio, max_neighbor_entropy, min_count)
+        reading = open_files(files, text_field, None, id_field, lang_field, lang, txt_document, on_error)
+        results.show_run(command.litetoken(open_tokenizer(tokenizer), limits, reading, output, json), json)
+
+
+@app.command()
+def supertokens(
+    files: Files,
+    tokenizer: TokenizerPath,
+    output: OutputFolder,
+    top_k: Annotated[int, typer.Option(min=1, max=10**6, help="Tokens to append.")] = 250,
+    min_frequency: Annotated[int, typer.Option(min=1, help="Fewest occurrences of a token.")] = 2,
+    max_words: Annotated[
+        int | None, typer.Option(min=2, help="Most words of a token.", show_default="no limit")
+    ] = None,
+    text_field: TextField = "text",
+    id_field: IdField = None,
+    lang_field: LangField = None,
+    lang: Lang = None,
+    txt_document: TxtDocument = "file",
+    on_error: OnErrorOption = "error",
+    json: AsJson = False,
+) -> None:
+    """Append frequent phrases of reasoning traces to a tokenizer.json: DIR, with what new embeddings start from.
+
+    FILE: the traces: jsonl, csv, tsv, txt (each also .gz, .zst), parquet, Arrow; folders and globs too.
+    """
+    with show_errors(json):
+        from tokpack_core.commands import results
+        from tokpack_core.commands import supertokens as command
+        from tokpack_core.commands.opened_tokenizer import open_tokenizer
+        from tokpack_core.tokenizers.supertokens import ExtensionLimits
+
+        limits = ExtensionLimits(top_k, min_frequency, max_words)
+        reading = open_files(files, text_field, None, id_field, lang_field, lang, txt_document, on_error)
+        results.show_run(command.supertokens(open_tokenizer(tokenizer), limits, reading, output, json), json)
 
 
 @app.command()

@@ -24,7 +24,15 @@ Split = Literal["train", "valid", "test"]
 SPLITS: tuple[Split, ...] = ("train", "valid", "test")
 OnError = Literal["error", "skip", "replace"]
 Family = Literal[
-    "byte_bpe", "sentencepiece_bpe", "sentencepiece_unigram", "wordpiece", "character", "word", "pretrained"
+    "byte_bpe",
+    "sentencepiece_bpe",
+    "sentencepiece_unigram",
+    "wordpiece",
+    "character",
+    "word",
+    "superbpe",
+    "boundless_bpe",
+    "pretrained",
 ]
 Strategy = Literal["naive", "concat", "best_fit", "first_fit_decreasing", "first_fit"]
 LongDocuments = Literal["chunk", "drop", "error"]
@@ -35,7 +43,7 @@ Role = Literal["eod", "pad", "bos", "unk", "image"]
 Digits = Literal["free", "single", "groups_left", "groups_right"]
 TieBreak = Literal["hugging_face", "lexicographic_greatest", "lexicographic_smallest"]
 Alphabet = Literal["all_bytes", "seen_bytes"]
-PRETOKENIZERS = ("gpt2", "cl100k", "o200k", "qwen2", "llama3", "deepseek_v3")
+PRETOKENIZERS = ("gpt2", "cl100k", "o200k", "superbpe", "qwen2", "llama3", "deepseek_v3")
 REGEX = "regex:"
 """Begins a pretokenizer that is a regular expression of one's own."""
 
@@ -220,21 +228,51 @@ class TokenizerChecks(Model):
 
 
 TAKEN_BY: dict[str, tuple[Family, ...]] = {
-    "pretokenizer": ("byte_bpe", "word", "pretrained"),
-    "digits": ("byte_bpe", "word"),
-    "min_frequency": ("byte_bpe", "wordpiece", "character", "word"),
-    "tie_break": ("byte_bpe",),
+    "pretokenizer": ("byte_bpe", "word", "superbpe", "boundless_bpe", "pretrained"),
+    "digits": ("byte_bpe", "word", "superbpe", "boundless_bpe"),
+    "min_frequency": ("byte_bpe", "wordpiece", "character", "word", "superbpe", "boundless_bpe"),
+    "tie_break": ("byte_bpe", "superbpe", "boundless_bpe"),
     "max_token_length": ("byte_bpe",),
     "max_pretoken_bytes": ("byte_bpe",),
     "alphabet": ("byte_bpe",),
+    "delete_threshold": ("byte_bpe",),
     "character_coverage": ("sentencepiece_bpe", "sentencepiece_unigram", "wordpiece"),
     "wordpiece_criterion": ("wordpiece",),
     "path": ("pretrained",),
+    **dict.fromkeys(("mergeable", "script_aware", "tie_winner", "max_words", "export"), ("boundless_bpe", "superbpe")),
+    **dict.fromkeys(("transition_size", "joins"), ("superbpe",)),
 }
 """The families that use an option; in any other it is an error."""
 
 
-class TrainConfig(Model):
+class SuperwordOptions(Model):
+    """What shapes tokens that go across words."""
+
+    mergeable: str = Field(default=r"\p{L}", min_length=1)
+    """boundless_bpe, superbpe: a word that holds a match of this regex may be part of a superword."""
+    script_aware: bool = False
+    """boundless_bpe, superbpe: in Chinese, Japanese, Thai, Khmer, Lao and Burmese a word is one letter, so that their
+    words arise as superwords."""
+    tie_winner: Literal["word", "superword"] = "word"
+    """boundless_bpe, superbpe: which of a word merge and a supermerge of equal counts comes first."""
+    max_words: int | None = Field(default=None, ge=1)
+    """boundless_bpe, superbpe: most parts between spaces in a superword; by default 4 for superbpe, else any number."""
+    transition_size: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
+    """superbpe: vocabulary of the first stage, special tokens included; `auto`: with as many words as boundless_bpe."""
+    joins: Literal["pieces", "words"] = "pieces"
+    """superbpe: what joins in the second stage: any tokens of a piece of text, or whole words as in boundless_bpe."""
+    export: Literal["exact", "hf"] = "exact"
+    """boundless_bpe, superbpe of words: our own file, or a stock tokenizer.json that is not quite the same."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def superbpe_has_its_own_pretokenizer(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("family") == "superbpe":
+            return {"pretokenizer": "superbpe"} | values
+        return values
+
+
+class TrainConfig(SuperwordOptions):
     """What shapes a trained tokenizer, apart from its training text."""
 
     family: Family
@@ -244,22 +282,26 @@ class TrainConfig(Model):
     special_tokens: SpecialTokens = SpecialTokens()
     """Strings of the special tokens."""
     pretokenizer: Pretokenizer = "cl100k"
-    """byte_bpe, word: the published regex that splits text, by name, or `regex:PATTERN`; pretrained: that of a bare
-    rank file."""
+    """byte_bpe, word, superbpe, boundless_bpe: the published regex that splits text, by name, or `regex:PATTERN`, for
+    superbpe its own by default; pretrained: that of a bare rank file."""
     digits: Digits | None = None
-    """byte_bpe, word: how runs of digits are split: not at all, one by one, in threes from the left or from the right;
-    the default is what the pretokenizer's regex does."""
+    """byte_bpe, word, superbpe, boundless_bpe: how runs of digits are split: not at all, one by one, in threes from the
+    left or from the right; the default is what the pretokenizer's regex does."""
     min_frequency: int = Field(default=2, ge=1, lt=2**63)
-    """byte_bpe, wordpiece: a pair seen fewer times is not merged; character, word: a rarer one gets no entry."""
+    """byte_bpe, wordpiece, superbpe, boundless_bpe: a pair seen fewer times is not merged; character, word: a rarer one
+    gets no entry."""
     tie_break: TieBreak = "hugging_face"
-    """byte_bpe: which of the most frequent pairs is merged: the smallest pair of ids, or the greatest or smallest pair
-    of byte strings."""
+    """byte_bpe, superbpe, boundless_bpe: which of the most frequent pairs is merged: the smallest pair of ids, or the
+    greatest or smallest pair of byte strings."""
     max_token_length: int | None = Field(default=None, ge=2)
     """byte_bpe: a merged token has fewer bytes than this, as in Hugging Face's trainer."""
     max_pretoken_bytes: int | None = Field(default=None, ge=1)
     """byte_bpe: longer pretokens are not trained on, and counted."""
     alphabet: Alphabet = "all_bytes"
     """byte_bpe: `seen_bytes` gives an id only to bytes that the training text holds; others become `unk`."""
+    delete_threshold: float | None = Field(default=None, gt=0.5, le=1)
+    """byte_bpe: after a merge, one of its two tokens is deleted if at least this share of its occurrences went into it
+    (PickyBPE: 0.6 to 0.9)."""
     character_coverage: float = Field(default=0.9995, gt=0, le=1)
     """sentencepiece, wordpiece: share of characters that get a piece of their own; the rest becomes bytes or unk."""
     wordpiece_criterion: Literal["likelihood", "frequency"] = "frequency"
@@ -277,6 +319,8 @@ class TrainConfig(Model):
         else:
             if self.vocab_size is None:
                 raise ValueError(f"a {self.family} tokenizer needs `vocab_size`")
+        if self.delete_threshold is not None and (self.max_token_length or self.alphabet != "all_bytes"):
+            raise ValueError("`delete_threshold` goes neither with `max_token_length` nor with `alphabet: seen_bytes`")
         for option, families in TAKEN_BY.items():
             if option in self.model_fields_set and self.family not in families:
                 raise ValueError(f"`{option}` has no effect on {self.family}: it is for {', '.join(families)}")

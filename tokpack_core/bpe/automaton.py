@@ -16,8 +16,8 @@ A next state DEAD means that no longer match is possible; the last match seen is
 Several regexes are stages, as in a Hugging Face `Sequence` of isolated `Split`s: each next one splits the pieces that
 those before have left, be they matches or what lies between. All but the last must be runs of one set, and the sets
 disjoint. So a class belongs to one stage, and where the stage changes a piece ends. Within a run of unlimited length
-the last regex goes on splitting; one of limited length is a pretoken as it is, for which the last regex must not match
-anything within it.
+the last regex goes on splitting; one of limited length is a pretoken as it is, for which it must be one character or
+the last regex must not match anything within it.
 
 Threes counted from the right are left to those who read the table, which knows such a run as one match: they must be an
 alternative of their own, of characters that nothing else in the regex reads.
@@ -128,7 +128,7 @@ class Construction:
         ]
         self.refuse_overlaps(borders)
         for stage, limit in enumerate(limited):
-            if limit:
+            if limit and not isinstance(trees[stage], CharacterSet):
                 self.refuse_matches_within(stage)
         self.refuse_other_readers(trees[-1])
         self.states: dict[tuple[int, Threads], int] = {}

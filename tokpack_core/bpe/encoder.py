@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tokpack_core.bpe.automaton import compile_splits
 from tokpack_core.bpe.encoder_kernels import FREE, LENGTH_BITS, NONE, encode_pretokens, fill_merges
-from tokpack_core.bpe.pretokenization import CHUNK_PRETOKENS, automaton_chunks
+from tokpack_core.bpe.pretokenization import automaton_chunks
 from tokpack_core.bpe.unicode_categories import UnicodeVersion
 from tokpack_core.bpe.word_table import WordTable
 from tokpack_core.bpe.word_table_kernels import VALUE, add_counts
@@ -61,6 +61,13 @@ class Remembered:
     table: WordTable = field(default_factory=WordTable)
     ids: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(1 << 16, np.int32))
     known: int = 0
+    scratch: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+
+    def written(self, size: int) -> npt.NDArray[np.int32]:
+        """An array to write ids to, the same one as long as it is large enough."""
+        if self.scratch.size < size:
+            self.scratch = np.empty(size, np.int32)
+        return self.scratch
 
     def reserve(self, words: int, size: int) -> None:
         self.table.reserve(words, size)
@@ -93,42 +100,44 @@ class ByteBpeEncoder:
         """`texts`: string or binary array without nulls, UTF-8."""
         data, offsets = text_buffers(texts)
         borders = np.zeros(offsets.size, np.int64)
-        id_ends = np.empty(CHUNK_PRETOKENS + 1, np.int64)
-        id_ends[0] = 0
         parts = []
         total = 0
-        ids = np.empty(0, np.int32)
         for chunk in automaton_chunks(data, offsets, self._automaton):
-            remembered = self._remembered()
-            size = int(chunk.ends[-1]) - chunk.begin if chunk.ends.size else 0
-            remembered.reserve(chunk.ends.size, size)
-            if chunk.ends.size >= id_ends.size:
-                id_ends = np.zeros(chunk.ends.size + 1, np.int64)
-            table = remembered.table
-            ids = ids if ids.size >= size else np.empty(size, np.int32)
-            table.used, table.filled, remembered.known = encode_pretokens(
-                data,
-                chunk.begin,
-                chunk.ends,
-                self._model.byte_ids,
-                self._byte_merges,
-                self._merges,
-                self._longest_known,
-                table.slots,
-                table.entries,
-                table.arena,
-                table.used,
-                table.filled,
-                remembered.ids,
-                remembered.known,
-                ids,
-                id_ends[1:],
-            )
+            ids, id_ends = self.encode_pretokens(data, chunk.begin, chunk.ends)
             borders[chunk.document + 1 : chunk.document + 1 + chunk.borders.size] = total + id_ends[chunk.borders]
-            written = int(id_ends[chunk.ends.size])
-            parts.append(ids[:written].copy())
-            total += written
+            parts.append(ids)
+            total += ids.size
         return Encoded(np.concatenate(parts) if parts else np.empty(0, np.int32), borders)
+
+    def encode_pretokens(
+        self, data: npt.NDArray[np.uint8], begin: int, ends: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """Ids of pretokens that follow each other from `begin`, and [pretokens + 1] how many stand before each."""
+        size = int(ends[-1]) - begin if ends.size else 0
+        remembered = self._remembered()
+        remembered.reserve(ends.size, size)
+        table = remembered.table
+        ids = remembered.written(size)
+        id_ends = np.zeros(ends.size + 1, np.int64)
+        table.used, table.filled, remembered.known = encode_pretokens(
+            data,
+            begin,
+            ends,
+            self._model.byte_ids,
+            self._byte_merges,
+            self._merges,
+            self._longest_known,
+            table.slots,
+            table.entries,
+            table.arena,
+            table.used,
+            table.filled,
+            remembered.ids,
+            remembered.known,
+            ids,
+            id_ends[1:],
+        )
+        return ids[: id_ends[-1]].copy(), id_ends
 
     def _remembered(self) -> Remembered:
         remembered: Remembered | None = getattr(self._threads, "remembered", None)

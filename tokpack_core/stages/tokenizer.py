@@ -108,7 +108,8 @@ def train(
     tokenizer = registry.train(config, iter(texts), unicode)
     compared = save_checked(tokenizer, folder, texts.kept())
     sample_bytes = round(sum(p.fraction * p.train_bytes for p in sample))
-    return describe(tokenizer) | {"sample_bytes": sample_bytes, "export_check": compared}
+    told = {"training": dict(tokenizer.training), "sample_bytes": sample_bytes, "export_check": compared}
+    return describe(tokenizer) | told
 
 
 def build_pretrained(work: Workplace, tokenizer: str) -> Built:

@@ -35,6 +35,7 @@ from tokpack_core.tokenizers.huggingface import MERGES_SCHEMA, HuggingFaceTokeni
 from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.pretokenizer_agreement import agreeing
 from tokpack_core.tokenizers.pretokenizers import splits_of
+from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.token_bytes import byte_level_bytes, byte_level_name
 from tokpack_core.tokenizers.tokenizer_json import as_special, normalizer_of
 
@@ -44,7 +45,7 @@ MOST_WORKERS = 8
 """Each has a table of pretokens of its own, and the merges, which follow, have one thread."""
 
 
-def train_byte_bpe(config: TrainConfig, texts: Iterator[pa.Array], unicode: UnicodeForm) -> HuggingFaceTokenizer:
+def train_byte_bpe(config: TrainConfig, texts: Iterator[pa.Array], unicode: UnicodeForm) -> Tokenizer:
     """Train on an iterator of string arrays, which is read once.
 
     Raises InputError for an empty corpus, a vocabulary too small for bytes and special tokens, a special token that
@@ -65,6 +66,11 @@ def train_byte_bpe(config: TrainConfig, texts: Iterator[pa.Array], unicode: Unic
         BYTE_LEVEL_ORDER if every_byte else b"",
         config.max_pretoken_bytes,
     )
+    if config.delete_threshold is not None:
+        # Loads kernels, which training without deletions may do without.
+        from tokpack_core.tokenizers.picky_bpe import train_picky_bpe
+
+        return train_picky_bpe(config, texts, unicode, splits, config.delete_threshold)
     look_alikes = LookAlikes(list(special_tokens.values()))
     counted = look_alikes.counting(texts)
     merges, seen = train_merges(

@@ -37,6 +37,7 @@ from tokpack_core.tokenizers.token_bytes import BYTE_TO_CHARACTER, byte_level_by
 
 if TYPE_CHECKING:
     from tokpack_core.bpe.encoder import BpeModel, ByteBpeEncoder
+    from tokpack_core.bpe.superword_encoder import SuperwordEncoder
     from tokpack_core.tokenizers.gigatoken_engine import GigatokenEncoder
 
 WORTH_LOADING = 2**20
@@ -62,6 +63,8 @@ class ExactBpe:
     """What gave the ids of `encoder` on all texts that they were compared on, and takes its place."""
     warnings: tuple[str, ...] = ()
     """What was tried and gave other ids."""
+    staged: SuperwordEncoder | None = None
+    """The way to the same ids where tokens go across words; pretokens are then whole sentences."""
 
     @property
     def choice(self) -> EncoderChoice:
@@ -69,7 +72,7 @@ class ExactBpe:
 
     def encode(self, texts: pa.Array) -> Encoded:
         library = self.for_library(texts)
-        encoder = self.encoder if self.faster is None else self.faster
+        encoder = self.faster or self.staged or self.encoder
 
         def encode(some: pa.Array) -> Encoded:
             return encoder.encode(self.prepared(some))
@@ -92,9 +95,12 @@ class FastEngine:
         return self._encode is not None
 
     def exact(self, by_library: Encode) -> ExactBpe | None:
-        """Our encoder of a byte-level BPE, loaded and checked now if it was not yet; None where it does not serve."""
+        """Our encoder of a byte-level BPE, loaded and checked now if it was not yet; None where it does not serve.
+
+        It serves pretokens that come back, which those of a model with tokens across words do not.
+        """
         self._load(by_library)
-        return self._exact
+        return None if self._exact is None or self._exact.staged else self._exact
 
     def encode(self, texts: pa.Array, by_library: Encode) -> Encoded:
         """Ids by our encoder or, as long as it is not worth while or not equal, by the library."""
@@ -137,12 +143,14 @@ def equal_encoder(engine: Engine, by_library: Encode) -> ExactBpe | None:
         return None
     # These load kernels, which small texts have no use for.
     from tokpack_core.bpe.encoder import ByteBpeEncoder
+    from tokpack_core.bpe.superword_stages import staged_encoder
     from tokpack_core.config import NormalizeConfig
     from tokpack_core.corpus.normalization import normalize
 
     model = bpe_model(description["model"])
     try:
         encoder = ByteBpeEncoder(model, splits)
+        staged = staged_encoder(model, splits, contents(description["model"]))
     except Unsupported:
         return None
     normalization = NormalizeConfig(unicode=form, byte_order_marks="keep")
@@ -161,7 +169,7 @@ def equal_encoder(engine: Engine, by_library: Encode) -> ExactBpe | None:
         return pc.replace_with_mask(texts, changed, pa.array(forms, texts.type))
 
     prepared = normalized if form != "none" else unchanged
-    exact = ExactBpe(model, splits, encoder, by_library, for_library, prepared)
+    exact = ExactBpe(model, splits, encoder, by_library, for_library, prepared, staged=staged)
     return if_equal(exact, [token["content"] for token in description["added_tokens"]])
 
 
@@ -188,6 +196,8 @@ def if_equal(exact: ExactBpe, added: list[str]) -> ExactBpe | None:
 
 def with_faster(exact: ExactBpe, texts: pa.Array) -> ExactBpe:
     """With gigatoken in the place of our encoder, if it can load the tokenizer and gives the same ids."""
+    if exact.staged:
+        return exact
     from tokpack_core.tokenizers.gigatoken_engine import GigatokenEncoder
 
     try:
@@ -256,3 +266,9 @@ def bpe_model(model: dict[str, Any]) -> BpeModel:
         np.arange(left.size, dtype=np.int32),
         tuple((content, token_id) for content, token_id in whole if content),
     )
+
+
+def contents(model: dict[str, Any]) -> dict[int, bytes]:
+    """The bytes of the tokens that are written in the byte-level alphabet, by id."""
+    spelled = ((token_id, byte_level_bytes(name)) for name, token_id in model["vocab"].items())
+    return {token_id: token for token_id, token in spelled if token is not None}

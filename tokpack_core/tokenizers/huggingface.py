@@ -136,6 +136,14 @@ class HuggingFaceTokenizer:
     def vocabulary(self) -> pa.Table:
         return self._vocabulary
 
+    @property
+    def metadata(self) -> Metadata:
+        return self._metadata
+
+    def as_json(self) -> str:
+        """The tokenizer.json."""
+        return self._engine.to_str()
+
     def save(self, folder: Path) -> None:
         (folder / FILE_NAME).write_text(self._engine.to_str(pretty=True) + "\n", encoding="utf-8")
         if self._merges is not None:

@@ -13,11 +13,12 @@ from tokpack_core.tokenizers import huggingface, sentencepiece_model, tiktoken_r
 from tokpack_core.tokenizers.byte_bpe import train_byte_bpe
 from tokpack_core.tokenizers.metadata import Metadata, published_roles, read_metadata
 from tokpack_core.tokenizers.protocol import Tokenizer
+from tokpack_core.tokenizers.residues import read_residues
 from tokpack_core.tokenizers.sentencepiece_training import train_sentencepiece
 from tokpack_core.tokenizers.word_level import train_word_level
 from tokpack_core.tokenizers.wordpiece import train_wordpiece
 
-SUFFIXES = (".json", ".model", ".tiktoken")
+SUFFIXES = (".json", ".model", ".tiktoken", ".tokpack")
 NO_SPECIAL_TOKENS = SpecialTokens()
 
 
@@ -34,6 +35,11 @@ def train(config: TrainConfig, texts: Iterator[pa.Array], unicode: UnicodeForm) 
         return train_wordpiece(config, texts, unicode)
     if config.family in ("character", "word"):
         return train_word_level(config, texts, unicode)
+    if config.family in ("superbpe", "boundless_bpe"):
+        # Loads kernels, which other families have no use for.
+        from tokpack_core.tokenizers.superword_families import train_superwords
+
+        return train_superwords(config, texts, unicode)
     if config.path is None:
         raise InputError("a pretrained tokenizer needs `path`: a tokenizer.json, .model or .tiktoken")
     return load(Path(config.path), config.special_tokens, config.pretokenizer)
@@ -50,6 +56,8 @@ def load(path: Path, special_tokens: SpecialTokens = NO_SPECIAL_TOKENS, pretoken
     file = tokenizer_file(path)
     requested = special_tokens.by_role()
     saved = read_metadata(file.parent)
+    if saved is None and file.suffix == ".tokpack":
+        raise InputError(f"{file} needs the tokenizer_config.json that was saved beside it: restore the folder")
     if saved is not None:
         refuse_changes(file, saved, requested)
         tokenizer = open_file(file, saved, {})
@@ -65,8 +73,25 @@ def load(path: Path, special_tokens: SpecialTokens = NO_SPECIAL_TOKENS, pretoken
 
 
 def open_file(file: Path, metadata: Metadata, published: dict[str, str]) -> Tokenizer:
+    """The tokenizer of a file; without its residues if the folder names some."""
+    tokenizer = open_plain(file, metadata, published)
+    residues = read_residues(file.parent)
+    if residues is None:
+        return tokenizer
+    # Loads kernels, which other tokenizers have no use for.
+    from tokpack_core.tokenizers.litetoken import LiteTokenTokenizer
+
+    return LiteTokenTokenizer(tokenizer, residues)
+
+
+def open_plain(file: Path, metadata: Metadata, published: dict[str, str]) -> Tokenizer:
     if file.suffix == ".json":
         return huggingface.load_huggingface(file, metadata, published)
+    if file.suffix == ".tokpack":
+        # Loads kernels, which other families have no use for.
+        from tokpack_core.tokenizers.superword_model import load_superwords
+
+        return load_superwords(file, metadata)
     if file.suffix == ".model":
         return sentencepiece_model.load_sentencepiece(file, metadata, published)
     return tiktoken_ranks.load_tiktoken(file, metadata)
@@ -80,7 +105,7 @@ def tokenizer_file(path: Path) -> Path:
         return path
     if not path.is_dir():
         raise InputError(f"{path} does not exist: give a tokenizer.json, .model, .tiktoken or a folder with one")
-    for pattern in (huggingface.FILE_NAME, "*.model", "*.tiktoken"):
+    for pattern in (huggingface.FILE_NAME, "*.tokpack", "*.model", "*.tiktoken"):
         found = sorted(path.glob(pattern))
         if len(found) > 1:
             raise InputError(f"{path} holds {len(found)} {pattern} files: name one of them")

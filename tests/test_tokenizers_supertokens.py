@@ -1,0 +1,68 @@
+"""Cross-word tokens appended to a published tokenizer."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tokenizers import Tokenizer as Engine
+
+from tests.tokenizer_samples import documents, normalized, token_bytes, trained
+from tokpack_core.errors import InputError
+from tokpack_core.tokenizers import registry
+from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
+from tokpack_core.tokenizers.round_trip import round_trip_failures
+from tokpack_core.tokenizers.supertokens import ExtensionLimits, extend, save_extension
+
+TRACES = ["Wait, let me check that again. so we have to find 12 of the " * 30, "so we have to find the value of x" * 40]
+
+
+def base() -> HuggingFaceTokenizer:
+    tokenizer = trained("byte_bpe", "nfc")
+    assert isinstance(tokenizer, HuggingFaceTokenizer)
+    return tokenizer
+
+
+def test_tokens_are_appended_and_initialized_from_old_ones(tmp_path: Path) -> None:
+    texts = pa.array([*documents(), *TRACES], pa.string())
+    longer, report = extend(base(), ExtensionLimits(top_k=40), iter([texts]))
+    added = report["added"]
+    assert [row["id"] for row in added] == list(range(1500, 1540))
+    old, new = token_bytes(base()), token_bytes(longer)
+    assert {k: token for k, token in new.items() if k < 1500} == old
+    for row in added:
+        assert new[row["id"]] == b"".join(old[part] for part in row["initialize_from"])
+        assert len(row["initialize_from"]) >= 2
+        assert re.fullmatch(r" ?[a-z]\w*( [a-z]\w*)+", new[row["id"]].decode())
+    figures = report["text"]
+    before, after = base().encode(texts), longer.encode(texts)
+    assert (figures["tokens_before"], figures["tokens_after"]) == (before.ids.size, after.ids.size)
+    assert figures["tokens_saved"] == before.ids.size - after.ids.size > 200
+    assert figures["tokens_saved_per_id"] == round(figures["tokens_saved"] / 40, 3)
+    apart = {row["id"]: row["initialize_from"] for row in added}
+    undone = [[old_id for k in part for old_id in apart.get(k, [k])] for part in documents_of(after)]
+    changed = sum(one != other for one, other in zip(documents_of(before), undone, strict=True))
+    assert figures["documents_changed_otherwise"] == changed
+    save_extension(tmp_path, longer, report)
+    loaded = registry.load(tmp_path)
+    assert loaded.family == "supertokens"
+    assert loaded.encode(texts).ids.tolist() == after.ids.tolist()
+    engine = Engine.from_file(str(tmp_path / "tokenizer.json"))
+    engine.encode_special_tokens = True
+    assert [engine.encode(text, add_special_tokens=False).ids for text in texts.to_pylist()] == documents_of(after)
+    assert round_trip_failures(loaded, pa.array([normalized(text, "nfc") for text in texts.to_pylist()])) == []
+    assert json.loads((tmp_path / "supertokens.json").read_text())["added"] == added
+
+
+def documents_of(encoded: object) -> list[list[int]]:
+    ids, offsets = encoded.ids.tolist(), encoded.offsets.tolist()  # type: ignore[attr-defined]
+    return [ids[a:b] for a, b in pairwise(offsets)]
+
+
+def test_what_cannot_be_extended_is_one_sentence() -> None:
+    with pytest.raises(InputError, match="no text"):
+        extend(base(), ExtensionLimits(), iter([pa.array([""])]))

@@ -1,0 +1,265 @@
+"""The loop over supermerges: BPE over runs of whole words, with what superwords are bound by.
+
+Runs stand in the layout of `merge_kernels`, a cell a word at the start. A pair is checked when it is the best one: its
+spelling must be new and within the limits, or it is never merged.
+
+Where word merges compete for room in the vocabulary, the loop walks them in their order beside its own pairs: while the
+next word merge has the higher count it is taken, else the best pair. A pair can be taken once both its tokens exist;
+until then it is parked under the number of word merges that it waits for.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from tokpack_core.bpe.intrinsics import prefetch
+from tokpack_core.bpe.merge_kernels import (
+    COUNT,
+    FIRST_WEIGHT,
+    FREE,
+    INTERIOR,
+    KEY,
+    LENGTH,
+    PLACE,
+    RIGHT,
+    count_pairs,
+    pair_slot,
+    push,
+    replace_top,
+    resized,
+    with_room,
+)
+from tokpack_core.bpe.merge_loop_kernel import AFTER, AHEAD, BEFORE, forget, note, spell, take
+from tokpack_core.bpe.word_table_kernels import ONE, mixed, word_key
+
+SPACE, COLON = 0x20, 0x3A
+
+
+@njit(cache=True)
+def within_limits(arena, first, stop, most_words, forbid_colon):  # type: ignore[no-untyped-def]
+    """Whether a spelling has at most `most_words` parts between spaces (0: any number) and no colon before a space."""
+    words = 0
+    for at in range(first, stop):
+        follows_space = at == first or arena[at - 1] == SPACE
+        words += follows_space and arena[at] != SPACE
+        if forbid_colon and arena[at] == SPACE and at > first and arena[at - 1] == COLON:
+            return False
+    return most_words == 0 or words <= most_words
+
+
+@njit(cache=True)
+def spelling_slot(known, arena, first, stop):  # type: ignore[no-untyped-def]
+    """Where a spelling stands in a table of hashes, or the free slot (0) for it; and its hash."""
+    low, high = word_key(arena, first, stop - first)
+    hashed = mixed(low, high) | ONE
+    mask = np.uint64(known.size - 1)
+    slot = hashed & mask
+    while known[slot] != 0 and known[slot] != hashed:
+        slot = (slot + ONE) & mask
+    return slot, hashed
+
+
+@njit(cache=True)
+def known_spellings(arena, begins, tokens, most_tokens):  # type: ignore[no-untyped-def]
+    """The hashes of all tokens' bytes, in a table with room for `most_tokens`."""
+    size = 16
+    while size < 2 * most_tokens:
+        size *= 2
+    known = np.zeros(size, np.uint64)
+    for token in range(tokens):
+        slot, hashed = spelling_slot(known, arena, begins[token], begins[token + 1])
+        known[slot] = hashed
+    return known
+
+
+@njit(cache=True)
+def grown(array, needed):  # type: ignore[no-untyped-def]
+    """The array, or a larger copy that has room for `needed` entries."""
+    if needed <= array.size:
+        return array
+    larger = np.empty(max(needed, array.size * 3 // 2), array.dtype)
+    larger[: array.size] = array
+    return larger
+
+
+@njit(cache=True, nogil=True)
+def merge_superwords(  # type: ignore[no-untyped-def]
+    symbols,
+    weights,
+    arena,
+    begins,
+    rows,
+    tokens,
+    threshold,
+    tie_break,
+    most_words,
+    forbid_colon,
+    word_counts,
+    sizes,
+    revealed,
+    size_wanted,
+    words_win_ties,
+):
+    """Supermerges until the vocabulary has `size_wanted` tokens or no pair occurs `threshold` times.
+
+    `tokens` exist (as words and parts of words); what made token t goes to rows[t]: left, right, count, word merges
+    taken before (int64). word_counts [word merges], none below `threshold`: their counts in order; sizes [word merges
+    + 1]: tokens that exist when so many are taken; revealed [tokens]: how many must be taken before a token exists.
+    Returns (tokens, arena, word merges taken, whether the wanted size was reached).
+    """
+    base = tokens
+    most_tokens = rows.shape[0]
+    known = known_spellings(arena, begins, tokens, most_tokens + 1)
+    pairs, used, pool = count_pairs(symbols, weights, threshold)
+    heap_counts = np.empty(used + 1024, np.int64)
+    heap_pairs = np.empty(used + 1024, np.int64)
+    heaped = 0
+    for row in range(pairs.shape[0]):
+        if pairs[row, KEY] != FREE:
+            push(heap_counts, heap_pairs, heaped, pairs[row, COUNT], pairs[row, KEY], tie_break, arena, begins)
+            heaped += 1
+    filled = pool.size
+    cells = np.ones(most_tokens, np.int32)
+    numbers = np.zeros((2, most_tokens), np.int32)
+    totals = np.zeros((2, most_tokens), np.int64)
+    targets = np.empty((2, most_tokens), np.int64)
+    touched = np.empty((2, most_tokens), np.int32)
+    symbols_noted = np.empty((2, 1024), np.int32)
+    places_noted = np.empty((2, 1024), np.int32)
+    tally = np.zeros(4, np.int64)
+    walked = 0
+    waiting = np.full(word_counts.size + 1, -1, np.int64)
+    parked = np.empty(1024, np.int64)
+    parked_next = np.empty(1024, np.int64)
+    parkings = 0
+    while sizes[walked] + tokens - base < size_wanted and tokens < most_tokens:
+        count = np.int64(-1)
+        key = np.int64(-1)
+        slot = np.uint64(0)
+        if heaped > 0:
+            key = heap_pairs[0]
+            slot = pair_slot(pairs, key)
+            count = pairs[slot, COUNT]
+            if count != heap_counts[0] and count >= threshold:
+                replace_top(heap_counts, heap_pairs, heaped, count, key, tie_break, arena, begins)
+                continue
+        elif walked == word_counts.size:
+            break
+        outdated = heaped > 0 and count != heap_counts[0]
+        if not outdated and walked < word_counts.size:
+            next_word = word_counts[walked]
+            if next_word > count or (next_word == count and words_win_ties):
+                walked += 1
+                freed = waiting[walked]
+                while freed >= 0:
+                    freed_key = parked[freed]
+                    freed_count = pairs[pair_slot(pairs, freed_key), COUNT]
+                    if freed_count >= threshold:
+                        heap_counts = grown(heap_counts, heaped + 1)
+                        heap_pairs = grown(heap_pairs, heaped + 1)
+                        push(heap_counts, heap_pairs, heaped, freed_count, freed_key, tie_break, arena, begins)
+                        heaped += 1
+                    freed = parked_next[freed]
+                continue
+        heaped -= 1
+        last_count, last_pair = heap_counts[heaped], heap_pairs[heaped]
+        replace_top(heap_counts, heap_pairs, heaped, last_count, last_pair, tie_break, arena, begins)
+        if outdated:
+            continue
+        left, right = key >> 32, key & RIGHT
+        awaited = max(revealed[left], revealed[right])
+        if awaited > walked:
+            parked = grown(parked, parkings + 1)
+            parked_next = grown(parked_next, parkings + 1)
+            parked[parkings] = key
+            parked_next[parkings] = waiting[awaited]
+            waiting[awaited] = parkings
+            parkings += 1
+            continue
+        token = np.int64(tokens)
+        arena = spell(left, right, token, arena, begins)
+        spelled, hashed = spelling_slot(known, arena, begins[token], begins[token + 1])
+        if known[spelled] != 0 or not within_limits(arena, begins[token], begins[token + 1], most_words, forbid_colon):
+            continue
+        known[spelled] = hashed
+        revealed[token] = 0
+        cells[token] = cells[left] + cells[right]
+        tokens += 1
+        rows[token, 0], rows[token, 1], rows[token, 2], rows[token, 3] = left, right, count, walked
+        pairs[slot, COUNT] = 0
+        place, number = pairs[slot, PLACE], pairs[slot, LENGTH]
+        if number > symbols_noted.shape[1]:
+            symbols_noted = np.empty((2, number), np.int32)
+            places_noted = np.empty((2, number), np.int32)
+        left_cells, right_cells = cells[left], cells[right]
+        joined = np.int64(0)
+        after_last = -1
+        border = -1
+        for k in range(place, place + number):
+            prefetch(symbols, pool[min(k + AHEAD, place + number - 1)])
+            at = pool[k]
+            middle = at + left_cells
+            if symbols[at] != left or symbols[middle] != right:
+                continue
+            following = middle + right_cells
+            if border < following:
+                border = following
+                while symbols[border] >= INTERIOR:
+                    border += 1
+            weight = weights[FIRST_WEIGHT - symbols[border]]
+            before, after = symbols[at - 1], symbols[following]
+            if before >= 0:
+                if at == after_last:
+                    joined += weight
+                    totals[AFTER, left] -= weight
+                first = at - cells[before]
+                note(BEFORE, before, first, weight, numbers, totals, touched, symbols_noted, places_noted, tally)
+            if after >= 0:
+                note(AFTER, after, at, weight, numbers, totals, touched, symbols_noted, places_noted, tally)
+            symbols[middle - 1] = INTERIOR
+            symbols[middle] = INTERIOR
+            symbols[at] = token
+            symbols[following - 1] = token
+            after_last = following
+        for k in range(tally[2 + BEFORE]):
+            before = touched[BEFORE, k]
+            if before != token:
+                take(pairs, before, left, totals[BEFORE, before])
+        if joined:
+            take(pairs, right, left, joined)
+        for k in range(tally[2 + AFTER]):
+            after = touched[AFTER, k]
+            if totals[AFTER, after]:
+                take(pairs, right, after, totals[AFTER, after])
+        born = tally[2] + tally[3]
+        while 2 * (used + born) > pairs.shape[0]:
+            pairs, used = resized(pairs, 2 * pairs.shape[0], threshold)
+        heap_counts = grown(heap_counts, heaped + born)
+        heap_pairs = grown(heap_pairs, heaped + born)
+        if filled + tally[BEFORE] + tally[AFTER] > pool.size:
+            pool, filled = with_room(pairs, pool, threshold, tally[BEFORE] + tally[AFTER])
+        for side in range(2):
+            for k in range(tally[2 + side]):
+                neighbour = touched[side, k]
+                count = totals[side, neighbour]
+                targets[side, neighbour] = -1
+                if count < threshold or (side == AFTER and neighbour == token):
+                    continue
+                first, second = (np.int64(neighbour), token) if side == BEFORE else (token, np.int64(neighbour))
+                key = first << 32 | second
+                slot = pair_slot(pairs, key)
+                used += pairs[slot, KEY] == FREE
+                pairs[slot, KEY], pairs[slot, COUNT] = key, count
+                pairs[slot, PLACE], pairs[slot, LENGTH] = filled, numbers[side, neighbour]
+                targets[side, neighbour] = filled
+                filled += numbers[side, neighbour]
+                push(heap_counts, heap_pairs, heaped, count, key, tie_break, arena, begins)
+                heaped += 1
+            for k in range(tally[side]):
+                target = targets[side, symbols_noted[side, k]]
+                if target >= 0:
+                    pool[target] = places_noted[side, k]
+                    targets[side, symbols_noted[side, k]] = target + 1
+        forget(numbers, totals, touched, tally)
+    return tokens, arena, walked, sizes[walked] + tokens - base >= size_wanted

@@ -1,0 +1,39 @@
+"""Text that is read twice though its source gives it once: kept in a temporary file, small texts in memory."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+import pyarrow as pa
+
+IN_MEMORY = 2**24
+SCHEMA = pa.schema([("text", pa.large_binary())])
+
+
+@contextmanager
+def text_spool() -> Iterator[TextSpool]:
+    """The file lies in the folder for temporary files (TMPDIR), has no name there, and is gone at the end."""
+    with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
+        yield TextSpool(file)
+
+
+class TextSpool:
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._writer = pa.ipc.new_stream(file, SCHEMA, options=pa.ipc.IpcWriteOptions(compression="lz4"))
+
+    def keeping(self, texts: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        """The same arrays, which are kept on the way."""
+        for array in texts:
+            self._writer.write_batch(pa.record_batch([array.cast(pa.large_binary())], schema=SCHEMA))
+            yield array
+        self._writer.close()
+
+    def again(self) -> Iterator[pa.Array]:
+        """What was kept, in its order, as binary arrays."""
+        self._file.seek(0)
+        for batch in pa.ipc.open_stream(self._file):
+            yield batch["text"]
