@@ -234,8 +234,9 @@ def test_the_real_daemon_keeps_the_schedule_and_the_gate(project: SmallProject) 
             assert time.monotonic() < end
             time.sleep(2)
         server.query(STOP_SCHEDULE, id=schedule)
-        assert server.wait(runs(server, "dagster/schedule_name")[0]["runId"]) == "SUCCESS"
-        scheduled = runs(server, "dagster/schedule_name")[0]
+        run = runs(server, "dagster/schedule_name")[0]["runId"]
+        assert server.wait(run) == "SUCCESS"
+        (scheduled,) = [found for found in runs(server, "dagster/schedule_name") if found["runId"] == run]
         units = {
             "/".join(event["assetKey"]["path"]): entry["intValue"]
             for event in scheduled["assetMaterializations"]
