@@ -4,8 +4,8 @@ A document has 0 to 8 images (uniform), each of 256 to 4,096 tokens, and text ar
 200 tokens and sigma 1.2. What is beyond a pack is cut: text anywhere, images never. `uniform` draws image tokens
 evenly, so tokens bind; `tiles` takes 256, 512, 1,024, 2,048 or 4,096 with shares 0.4, 0.25, 0.15, 0.12 and 0.08 and a
 tenth of the text, so images bind as much. The bound is the greater of the Martello-Toth bounds L2 by tokens and by
-images; no
-packing can meet both where they conflict, so the excess is at most what is shown.
+images; no packing can meet both where they conflict, so the excess is at most what is shown, and
+`two_limits_bound.py` tells how much of it is the bound's.
 
     python benchmarks/two_limits.py [DOCUMENTS]
 """

@@ -17,6 +17,7 @@ import torch
 from tests.command_line import refused, tokpack
 from tests.small_project import SmallProject
 from tests.small_transformer import SmallTransformer, flex, sdpa
+from tokpack_assets.metadata import packing_metadata, shards_metadata
 from tokpack_core.commands.verify import packs_findings
 from tokpack_core.errors import ConfigError, InputError
 from tokpack_core.megatron.indexed_dataset import read_index, write_index
@@ -219,6 +220,19 @@ def check_pack(tokens: np.ndarray, segments: PackSegments) -> None:
 def pages_text(pages: Pages, ids: list[int]) -> str:
     tokenizer = load(pages.built["tokenizer_model/bpe"].folder)
     return str(tokenizer.decode(from_lists([ids]))[0].as_py())
+
+
+def test_the_ui_shows_what_images_cost(pages: Pages) -> None:
+    shown = shards_metadata(pages.built["tokenized_shards/bpe/pages"])
+    vision = pages.built["tokenized_shards/bpe/pages"].counts["vision"]
+    assert shown["vision_scheme"] == "qwen2_5_vl"
+    assert shown["images"] == vision["images"]
+    records = shown["image_tokens_by_scheme"].records
+    assert {r.data["scheme"]: r.data["tokens"] for r in records} == vision["image_tokens_by_scheme"]
+    assert "vision_warnings" not in shown
+    packed = packing_metadata(pages.built["packed_sequences/mixed"])
+    assert 0 < packed["vision_share"] < shown["vision_share"] < 1
+    assert "vision_scheme" not in shards_metadata(pages.built["tokenized_shards/bpe/plain"])
 
 
 def test_text_corpora_of_the_same_dataset_have_no_modes(pages: Pages) -> None:
@@ -441,6 +455,9 @@ def test_the_same_by_stand_alone_commands(pages: Pages, tmp_path: Path) -> None:
     number = next(n for n in range(len(packs)) if packs[n].segments.mode.any())
     assert "image (isolate_modalities)" in tokpack(tmp_path, "inspect", "packed", "--pack", str(number)).out
     assert "need both" in refused(tmp_path, "encode", "--tokenizer", tokenizer, *shape[2:], "--output", "x", *data)
+    fixed = ["--content-field", "content", "--vision", "q_former", "--vision-parameter", "latents=8"]
+    told = tokpack(tmp_path, "encode", "--tokenizer", tokenizer, *fixed, "--output", "fixed", *data).out
+    assert "note: fixed-latent schemes" in told
     said = refused(
         tmp_path,
         "encode",

@@ -104,12 +104,23 @@ def report_metadata(built: Built) -> Shown:
 def shards_metadata(built: Built) -> Shown:
     counts = built.counts
     shown = figures(counts, ("documents", "empty_documents", "tokens", "bytes", "shards"))
-    return shown | ({"bytes_per_token": counts["bytes"] / counts["tokens"]} if counts["tokens"] else {})
+    shown |= {"bytes_per_token": counts["bytes"] / counts["tokens"]} if counts["tokens"] else {}
+    return shown | (vision_metadata(counts["vision"], counts["tokens"]) if "vision" in counts else {})
+
+
+def vision_metadata(vision: dict[str, Any], tokens: int) -> Shown:
+    """What images cost, under the configured scheme and under every other."""
+    rows = [{"scheme": name, "tokens": of} for name, of in sorted(vision["image_tokens_by_scheme"].items())]
+    shown = figures(vision, ("images", "image_tokens", "images_refused"))
+    shown |= {"vision_scheme": vision["scheme"], "vision_share": vision["image_tokens"] / max(tokens, 1)}
+    shown |= {"image_tokens_by_scheme": table(rows, ["scheme", "tokens"])}
+    return shown | ({"vision_warnings": " ".join(vision["warnings"])} if vision["warnings"] else {})
 
 
 def packing_metadata(built: Built) -> Shown:
     found = built.counts["figures"]
-    names = ("utilization", "packs", "tokens", "documents", "padding", "needless_cuts", "unavoidable_cuts")
+    names = ["utilization", "packs", "tokens", "documents", "padding", "needless_cuts", "unavoidable_cuts"]
+    names += ["images", "vision_share"] if found.get("images") else []
     rows = [{"corpus_and_split": place, **of} for place, of in built.counts["by_split"].items()]
     fill = built.counts["packs_by_fill"]
     return {

@@ -38,6 +38,8 @@ def show_run(manifest: dict[str, Any], json: bool) -> None:
     show_rows(rows + flat(counts) + flat(troubles))
     for warning in counts.get("encoder_warnings", []):
         console().print(Text(f"  warning: {warning}", "yellow"))
+    for warning in (counts.get("vision") or {}).get("warnings", []):
+        console().print(Text(f"note: {warning}", "yellow"))
     for example in reading.get("examples", []):
         console().print(Text(f"  {example['file']}, {example['row']}: {example['reason']}", "yellow"))
 
