@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from pathlib import Path
 
 from tokpack_core.store import actions, history, objects
 from tokpack_core.store.store import Store
@@ -29,6 +31,22 @@ def faults_of(store: Store) -> list[str]:
             if not objects.exists(store, entry.object):
                 found.append(f"{asset} {entry.number}: its object is not there")
     return found
+
+
+def alter_unseen(path: Path) -> None:
+    """Flips a bit in the middle of a file and puts size, modification time and modes back, as a careful hand would."""
+    before, folder = path.stat(), path.parent.stat()
+    path.chmod(0o644)
+    with path.open("r+b") as file:
+        file.seek(before.st_size // 2)
+        byte = file.read(1)
+        file.seek(before.st_size // 2)
+        file.write(bytes([byte[0] ^ 1]))
+    path.chmod(before.st_mode)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = path.stat()
+    assert (after.st_size, after.st_mtime_ns, after.st_mode) == (before.st_size, before.st_mtime_ns, before.st_mode)
+    assert path.parent.stat() == folder
 
 
 def content_of(store: Store) -> dict[str, str]:

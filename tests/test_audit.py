@@ -1,6 +1,8 @@
 """Audit and tracing: every difference between text and dataset is found, and none is made up."""
 
+import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -8,11 +10,15 @@ import pytest
 
 from tests.command_line import refused, tokpack
 from tests.small_project import SmallProject, write_small_project
+from tests.store_checks import alter_unseen
 from tests.test_graph import expected_documents
 from tokpack_core.megatron.indexed_reader import IndexedReader
+from tokpack_core.stages import normalize
 from tokpack_core.stages.asset import Built
-from tokpack_core.stages.audit import Audit, audit_dataset, chance_of_at_most, upper_bound
+from tokpack_core.stages.audit import audit_dataset
+from tokpack_core.stages.audit_figures import Audit, chance_of_at_most, upper_bound
 from tokpack_core.stages.trace import documents_of_pack, find_document, open_dataset
+from tokpack_core.store.files import sha256_of
 from tokpack_core.store.lineage import read_graph
 
 DATASET = "megatron_dataset/base"
@@ -31,7 +37,7 @@ def built(project: SmallProject) -> Built:
 def run_audit(project: SmallProject, built: Built, documents: int | None = None, seed: int = 0) -> Audit:
     store = project.work().store
     graph = read_graph(store)
-    return audit_dataset(open_dataset(store, graph, built.entry.object), graph, documents, seed)
+    return audit_dataset(open_dataset(store, graph, built.entry.object), graph, documents, seed, [project.folder])
 
 
 def test_a_sound_dataset_passes_token_by_token(project: SmallProject, built: Built) -> None:
@@ -50,31 +56,96 @@ def test_a_sample_is_seeded(project: SmallProject, built: Built) -> None:
     assert first.differing == 0
 
 
-def alter_unseen(path: Path) -> None:
-    """Changes one token and leaves size, time and mode as they were, as a failing disk would."""
+def alter_token(path: Path) -> None:
+    """Changes one token and puts size, time and mode back."""
     before = path.stat()
     path.chmod(0o644)
     tokens = np.fromfile(path, np.uint16)
     tokens[100] ^= 1
     tokens.tofile(path)
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     path.chmod(before.st_mode)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 @pytest.mark.parametrize("place", ["shard", "dataset"])
-def test_one_wrong_token_is_found_and_its_document_named(tmp_path: Path, place: str) -> None:
+def test_one_wrong_token_is_found_its_document_named_and_the_file_blamed(tmp_path: Path, place: str) -> None:
     project = write_small_project(tmp_path)
     built = project.build()[DATASET]
     if place == "dataset":
         path = built.folder / "docs" / "train_512.bin"
     else:
         path = next((project.store / "objects" / "tokenized_part").glob("*/part.bin"))
-    alter_unseen(path)
+    alter_token(path)
     audit = run_audit(project, built)
     assert audit.differing == 1
     assert len(audit.examples) == 1
     said = refused(tmp_path, "audit", DATASET, "--all", store=project.store)
     assert "1 of" in said
+    assert f"{path}: content differs from its sha256; remove the object" in said
+
+
+def test_an_altered_tokenizer_is_called_so(tmp_path: Path) -> None:
+    project = write_small_project(tmp_path)
+    project.build()
+    path = next((project.store / "objects" / "tokenizer_model").glob("*/tokenizer.json"))
+    alter_unseen(path)
+    said = refused(tmp_path, "audit", DATASET, store=project.store)
+    assert said.startswith(f"{path}: content differs from its sha256; remove the object tokenizer_model/")
+    assert "differ:" not in said
+
+
+def test_documents_come_from_their_source_files(tmp_path: Path) -> None:
+    """With a record that names an altered file, so that the normalized text is no longer what the source gives."""
+    project = write_small_project(tmp_path)
+    built = project.build()[DATASET]
+    store = project.work().store
+    documents = run_audit(project, built).documents
+    source = project.folder / "data" / "docs" / "1.jsonl"
+    before = sha256_of(source)
+    lines = source.read_bytes().splitlines(keepends=True)
+    lines[3] = lines[3].replace(b" the ", b" teh ", 1)
+    lines[5] = lines[5].replace(b'"id": "', b'"id": "renamed ')
+    source.write_bytes(b"".join(lines))
+    changed = run_audit(project, built)
+    assert changed.differing == 0
+    assert changed.not_from_source == {"data/docs/1.jsonl": "changed since it was read"}
+    assert changed.from_source == documents - len(lines)
+    for record in (store.actions / "normalized_part").iterdir():
+        record.chmod(0o644)
+        record.write_bytes(record.read_bytes().replace(before.encode(), sha256_of(source).encode()))
+    audit = run_audit(project, built)
+    assert (audit.from_source, audit.differing) == (documents, 2)
+    ids = {json.loads(lines[3])["id"], json.loads(lines[5])["id"].removeprefix("renamed ")}
+    assert {example.partition(" of docs")[0].strip("'") for example in audit.examples} == ids
+    assert audit.causes == []
+
+
+def test_without_its_sources_a_dataset_is_compared_from_normalized_text(tmp_path: Path) -> None:
+    project = write_small_project(tmp_path)
+    built = project.build()[DATASET]
+    shutil.rmtree(project.folder / "data" / "code")
+    audit = run_audit(project, built)
+    assert audit.differing == 0
+    assert audit.from_source == audit.checked - 10
+    assert set(audit.not_from_source.values()) == {"no longer there"}
+    run = tokpack(tmp_path, "audit", DATASET, "--all", store=project.store)
+    assert "data/code/bisect.txt, data/code/csv.txt" in run.err
+    assert "and 7 more: no longer there; their documents were compared from the normalized text in the store" in run.err
+
+
+def test_a_file_of_many_parts_is_read_forward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(normalize, "ROW_GROUP_BYTES", 20_000)
+    monkeypatch.setattr(normalize, "PART_BYTES", 40_000)
+    project = write_small_project(tmp_path)
+    lines = [json.dumps({"id": f"row {row}", "text": f"row {row}. " * 100, "lang": "en"}) + "\n" for row in range(4000)]
+    (project.folder / "data" / "docs" / "long.jsonl").write_text("".join(lines))
+    assets = project.build()
+    built = assets[DATASET]
+    assert assets["normalized_corpus/docs"].counts["parts"] > 3
+    for documents in (None, 40):
+        audit = run_audit(project, built, documents)
+        assert audit.from_source == audit.checked > 10
+        assert audit.differing == 0
 
 
 def test_a_document_is_traced_to_its_tokens(project: SmallProject, built: Built) -> None:
@@ -109,6 +180,13 @@ def test_the_commands(project: SmallProject, built: Built) -> None:
     assert "with 95 % confidence fewer than" in found["conclusion"]
     traced = tokpack(project.folder, "lineage", DATASET, "--document", "assert", "--json", store=project.store).json
     assert traced[0]["corpus"] == "docs"
+    assert traced[0]["ids"] == expected_documents(project, "docs")["assert"]
+    assert "".join(traced[0]["texts"][:-1]).startswith('The "assert" statement')
+    lines = tokpack(project.folder, "lineage", DATASET, "--document", "assert", store=project.store).out.splitlines()
+    (tokens,) = [line for line in lines if line.startswith("  tokens  ")]
+    assert tokens.startswith(f"  tokens  {traced[0]['ids'][0]} {traced[0]['texts'][0]!r}  ")
+    assert tokens.endswith(f"  {traced[0]['ids'][-1]} {traced[0]['texts'][-1]!r}")
+    assert tokens.count("  …  ") == 1
     shown = tokpack(project.folder, "lineage", DATASET, "--pack", "docs/train_512:0", store=project.store)
     assert " to " in shown.out
     assert "id 'nobody'" in refused(project.folder, "lineage", DATASET, "--document", "nobody", store=project.store)

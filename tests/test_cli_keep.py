@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -79,6 +81,10 @@ def test_gc_shows_first_and_removes_when_told(project: SmallProject) -> None:
     gc(project, "--yes")
     assert not objects.exists(store, old)
     assert objects.exists(store, new)
+    for name in (old.digest, old.digest[:12], str(old)):
+        said = refused(project.folder, "lineage", name, store=project.store)
+        assert f"{old} was version 1 of {DATASET} of 20" in said
+        assert f"`tokpack history {DATASET}`" in said
     assert tokpack(project.folder, "verify", project.store).code == 0
     assert all(built.units_run == 0 for built in project.build().values())
 
@@ -119,3 +125,21 @@ def test_a_lease_keeps_a_version_while_a_command_runs(project: SmallProject) -> 
     assert os.waitstatus_to_exitcode(status) == 7
     gc(project, "--yes")
     assert not objects.exists(store, old)
+
+
+def interrupted(script: str) -> tuple[int, str, str]:
+    """Exit code, output and errors of a `tokpack` that runs `script`, where INTERRUPT is Ctrl-C."""
+    begin = "import os, signal, sys; sys.argv = ['/usr/bin/tokpack']; import tokpack_assets.cli as cli\n"
+    script = script.replace("INTERRUPT", "os.kill(os.getpid(), signal.SIGINT)")
+    run = subprocess.run([sys.executable, "-c", begin + script], capture_output=True, text=True, timeout=60)
+    return run.returncode, run.stdout, run.stderr
+
+
+def test_an_interrupt_is_one_line_before_within_and_after_the_work() -> None:
+    said = (130, "", "stopped; what was finished is kept, nothing is left half-written\n")
+    assert interrupted("INTERRUPT") == said
+    work = "cli.app.command()(work)\ncli.app(['work'])"
+    assert interrupted(f"def work():\n  with cli.show_errors(): INTERRUPT\n{work}") == said
+    assert interrupted(f"def work():\n  with cli.show_errors(): pass\n  INTERRUPT\n{work}") == said
+    undone = "try: INTERRUPT\n   finally: print('undone')"
+    assert interrupted(f"def work():\n  with cli.show_errors():\n   {undone}\n{work}") == (130, "undone\n", said[2])

@@ -15,7 +15,7 @@ from tests.ordinary_user import as_ordinary_user
 from tokpack_core.engine import LocalEngine
 from tokpack_core.errors import StoreError, TokpackError
 from tokpack_core.stages.unit import Unit, run_units
-from tokpack_core.store import holders, leases, objects, pins
+from tokpack_core.store import holders, leases, pins, publication
 from tokpack_core.store.actions import Action
 from tokpack_core.store.holders import Holder, holder_of, is_live
 from tokpack_core.store.lease_states import live_leases, read_leases
@@ -34,9 +34,9 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture
 def ref(store: Store) -> ObjectRef:
-    with objects.staging(store) as folder:
+    with publication.staging(store) as folder:
         (folder / "tokens.bin").write_bytes(b"tokens")
-        return objects.publish(store, "stage", folder, {})
+        return publication.publish(store, "stage", folder, {})
 
 
 def wait_until(condition: Callable[[], object]) -> None:

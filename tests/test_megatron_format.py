@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import subprocess
 from dataclasses import dataclass
@@ -20,9 +21,10 @@ from tokpack_core.megatron import indexed_dataset
 from tokpack_core.megatron.blend import blend_line, blend_weights, shell_arguments, write_blend
 from tokpack_core.megatron.export import PackedWriter, TokenSource, link_or_copy
 from tokpack_core.megatron.indexed_dataset import IndexWriter, dtype_for, read_index, write_index
-from tokpack_core.megatron.indexed_reader import IndexedReader
+from tokpack_core.megatron.indexed_reader import IndexedReader, map_tokens
 from tokpack_core.megatron.shards import ShardWriter
 from tokpack_core.megatron.verify import examine, verify
+from tokpack_core.packing.image_spans import ModeRuns
 from tokpack_core.packing.permutation import permuted
 from tokpack_core.packing.plan import PackingPlan
 from tokpack_core.packing.strategies import pack
@@ -352,6 +354,20 @@ def test_a_source_that_is_too_short_is_named_and_nothing_is_left(tmp_path: Path)
     ):
         writer.write_block(plan, np.arange(1), source)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_source_that_cannot_be_read_is_no_matter_of_the_plan(tmp_path: Path) -> None:
+    plan = pack(np.array([3, 4]), 8, "best_fit")
+    path = tmp_path / "part.bin"
+    np.arange(7, dtype=UINT16).tofile(path)
+    source = TokenSource([map_tokens(path, UINT16)], np.zeros(2, np.int32), np.array([0, 3]))
+    writer = PackedWriter(tmp_path / "x", tmp_path / "x_docs", UINT16, 8, EOD)
+    with path.open("ab") as unreadable, pytest.raises(OSError, match="Bad file descriptor") as caught:
+        writer._write_packs(plan, np.arange(1), source, [unreadable], ModeRuns.of_text(plan.length))
+    assert caught.value.filename == str(path)
+    os.truncate(path, 6)
+    with path.open("rb") as cut, pytest.raises(OSError, match="cut while it was read"):
+        writer._write_packs(plan, np.arange(1), source, [cut], ModeRuns.of_text(plan.length))
 
 
 def test_plan_and_writer_that_disagree_are_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import mmap
 import os
 import stat
 import threading
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from tests.ordinary_user import as_ordinary_user
 from tokpack_core.errors import StoreError
 from tokpack_core.stages.unit import Unit, run_unit
-from tokpack_core.store import actions, history, objects
+from tokpack_core.store import actions, history, objects, publication
 from tokpack_core.store.actions import Action
 from tokpack_core.store.objects import ObjectRef
 from tokpack_core.store.store import Store, open_store
@@ -27,12 +28,12 @@ def store(tmp_path: Path) -> Store:
 
 
 def publish(store: Store, files: dict[str, bytes], stage: str = "stage") -> ObjectRef:
-    with objects.staging(store) as folder:
+    with publication.staging(store) as folder:
         for name, content in files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        return objects.publish(store, stage, folder, {"files": len(files)})
+        return publication.publish(store, stage, folder, {"files": len(files)})
 
 
 def open_to_all(folder: Path) -> Path:
@@ -64,10 +65,10 @@ def test_manifest_states_files_sizes_digests_and_counts(store: Store) -> None:
 
 
 def test_a_hard_link_is_listed_as_the_same_and_counted_once(store: Store) -> None:
-    with objects.staging(store) as folder:
+    with publication.staging(store) as folder:
         (folder / "x.bin").write_bytes(b"tokens")
         os.link(folder / "x.bin", folder / "x_docs.bin")
-        ref = objects.publish(store, "stage", folder, {})
+        ref = publication.publish(store, "stage", folder, {})
     manifest = objects.read_manifest(store, ref)
     assert manifest.file("x_docs.bin").same_as == "x.bin"
     assert manifest.size == 6
@@ -169,6 +170,19 @@ def test_an_action_runs_once(store: Store) -> None:
     run_unit(store, Unit(Action("stage", 2, {"p": 1}, {"i": "x"}), build))
     assert len(calls) == 2
     assert len(list(objects.list_objects(store))) == 1
+
+
+def test_actions_that_share_an_object_have_their_own_counts(store: Store) -> None:
+    def build(tried: int, folder: Path) -> dict[str, int]:
+        (folder / "f").write_bytes(b"nothing")
+        return {"tried": tried}
+
+    units = [Unit(Action("stage", 1, {"p": tried}), partial(build, tried)) for tried in (3, 5)]
+    refs = [run_unit(store, unit) for unit in units]
+    assert refs[0] == refs[1]
+    assert [actions.counts_of(store, refs[0], unit.action.key)["tried"] for unit in units] == [3, 5]
+    actions.path_of(store, "stage", units[1].action.key).unlink()
+    assert actions.counts_of(store, refs[0], units[1].action.key) == {"tried": 3}
 
 
 def test_an_action_whose_object_is_gone_runs_again(store: Store) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.small_project import write_small_project
 from tests.store_checks import content_of, faults_of, versions_of
 from tokpack_core.errors import StoreError
-from tokpack_core.store import history, objects
+from tokpack_core.store import history, objects, publication
 from tokpack_core.store.files import create_exclusively
 from tokpack_core.store.objects import ObjectRef
 from tokpack_core.store.store import Store, open_store
@@ -53,9 +53,9 @@ def store(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.Mo
 
 
 def publish(store: Store, content: bytes) -> ObjectRef:
-    with objects.staging(store) as folder:
+    with publication.staging(store) as folder:
         (folder / "file").write_bytes(content)
-        return objects.publish(store, "stage", folder, {})
+        return publication.publish(store, "stage", folder, {})
 
 
 def test_no_history_entry_is_lost_between_processes(store: Store) -> None:
@@ -137,10 +137,23 @@ def test_a_file_system_without_links(tmp_path: Path) -> None:
         subprocess.run(["umount", mount], check=True)
 
 
-def test_two_builds_at_once_give_what_one_gives(tmp_path: Path) -> None:
+def on_host(name: str, command: list[str]) -> list[str]:
+    """The command on a host of that name, which sees no process of another: as on a shared folder, no lease can be
+    asked for."""
+    script = 'hostname "$0" && exec "$@"'
+    return ["unshare", "--uts", "--pid", "--fork", "--mount-proc", "sh", "-c", script, name, *command]
+
+
+@pytest.mark.parametrize("hosts", [False, True], ids=["processes", "hosts"])
+def test_two_builds_at_once_give_what_one_gives(tmp_path: Path, hosts: bool) -> None:
+    if hosts and (
+        not shutil.which("unshare") or subprocess.run(on_host("x", ["true"]), capture_output=True).returncode
+    ):
+        pytest.skip("this machine gives no namespaces")
     project = write_small_project(tmp_path / "both")
     command = [sys.executable, "-m", "tests.builder", str(project.folder), "2"]
-    builds = [subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    commands = [on_host(f"host-{number}", command) if hosts else command for number in range(2)]
+    builds = [subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) for command in commands]
     assert [(build.communicate()[1], build.returncode) for build in builds] == [("", 0), ("", 0)]
     alone = write_small_project(tmp_path / "alone")
     alone.build()

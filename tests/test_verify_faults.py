@@ -20,7 +20,8 @@ import pytest
 from tests.command_line import EOD, tokpack
 from tests.small_project import write_small_project
 from tokpack_core.commands.pack import Packing, pack, packing_config
-from tokpack_core.commands.verify import Checked, Known, verify_prefix, verify_target
+from tokpack_core.commands.verify import Known, verify_prefix, verify_target
+from tokpack_core.commands.verify_objects import Checked
 from tokpack_core.megatron.indexed_dataset import read_index, write_index
 from tokpack_core.megatron.verify import examine
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tokpack_assets.startup import PROGRAM
+
 import os
 import sys
 from pathlib import Path
@@ -13,7 +15,7 @@ from tokpack_core import config_cli, store_cli
 from tokpack_core.cli import show_errors
 
 app = typer.Typer(
-    name="tokpack",
+    name=PROGRAM,
     help="From raw text to packed, verified Megatron datasets.",
     no_args_is_help=True,
     add_completion=False,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from tokpack_core.commands import interrupts
 from tokpack_core.errors import TokpackError
 
 if TYPE_CHECKING:
@@ -60,22 +61,23 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document fo
 @contextmanager
 def show_errors(json: bool = False) -> Iterator[None]:
     """Turns an error of ours into one sentence on stderr and exit code 1; with `json`, into a document on stdout."""
-    try:
-        yield
-    except (TokpackError, OSError) as error:
-        if isinstance(error, BrokenPipeError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(1) from None
-        sentence = sentence_of(error)
-        if json:
-            import orjson
+    with interrupts.raised():
+        try:
+            yield
+        except (TokpackError, OSError) as error:
+            if isinstance(error, BrokenPipeError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                raise typer.Exit(1) from None
+            sentence = sentence_of(error)
+            if json:
+                import orjson
 
-            sys.stdout.buffer.write(orjson.dumps({"error": sentence}) + b"\n")
-        print(f"error: {sentence}", file=sys.stderr)
-        raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        print("stopped; what was finished is kept, nothing is left half-written", file=sys.stderr)
-        raise typer.Exit(130) from None
+                sys.stdout.buffer.write(orjson.dumps({"error": sentence}) + b"\n")
+            print(f"error: {sentence}", file=sys.stderr)
+            raise typer.Exit(1) from None
+        except KeyboardInterrupt:
+            print(interrupts.SENTENCE, file=sys.stderr)
+            raise typer.Exit(interrupts.CODE) from None
 
 
 def sentence_of(error: TokpackError | OSError) -> str:

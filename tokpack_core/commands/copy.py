@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from tokpack_core.commands.lineage_steps import steps_up
+from tokpack_core.commands.lineage_steps import all_upstream
 from tokpack_core.commands.progress import progress
 from tokpack_core.commands.results import print_json, show_facts
 from tokpack_core.commands.store_access import INVENTORIES, graph_of, store_that_knows
@@ -85,18 +85,6 @@ def tokenizer_of(graph: LineageGraph, dataset: ObjectRef, name: str) -> ObjectRe
     if dataset.stage != export.STAGE or action is None:
         raise InputError(f"{name}: only datasets are copied; name one, like {export.STAGE}/base_4k")
     return ObjectRef.parse(action.inputs["tokenizer"])
-
-
-def all_upstream(graph: LineageGraph, ref: ObjectRef) -> set[ObjectRef]:
-    """An object and all that it was made from: units, and the assets that they are shown as in a lineage."""
-    found = {ref}
-    queue = [ref]
-    while queue:
-        other = queue.pop()
-        new = {*graph.upstream.get(other, ()), *(step.ref for step in steps_up(graph, other))} - found
-        found |= new
-        queue += new
-    return found
 
 
 def held(store: Store, refs: list[ObjectRef]) -> AbstractContextManager[Any]:

@@ -7,6 +7,7 @@ object stands on objects of assets only; a step says how many units of the other
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tokpack_core.stages import export, normalize, pack, report, shards, tokenizer
@@ -81,3 +82,24 @@ def steps_down(graph: LineageGraph) -> dict[ObjectRef, list[Step]]:
     for steps in down.values():
         steps.sort(key=lambda step: ORDER.get(step.ref.stage, 0))
     return down
+
+
+def all_upstream(graph: LineageGraph, ref: ObjectRef) -> list[ObjectRef]:
+    """An object and all that it was made from: units, and the assets that they are shown as in a lineage."""
+    return list(reached(ref, lambda other: [*graph.upstream.get(other, ()), *(s.ref for s in steps_up(graph, other))]))
+
+
+def all_downstream(graph: LineageGraph, ref: ObjectRef) -> list[ObjectRef]:
+    """An object and all that was made from it."""
+    return list(reached(ref, lambda other: graph.downstream.get(other, [])))
+
+
+def reached(ref: ObjectRef, further: Callable[[ObjectRef], list[ObjectRef]]) -> Iterator[ObjectRef]:
+    """An object and all that `further` leads to from it, each once."""
+    waiting, seen = [ref], {ref}
+    while waiting:
+        ref = waiting.pop()
+        yield ref
+        new = [other for other in dict.fromkeys(further(ref)) if other not in seen]
+        waiting += new
+        seen.update(new)

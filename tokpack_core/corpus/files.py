@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import re
 import stat
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -80,9 +81,7 @@ class SourceFile:
                 yield path
             return
         yield self.path
-        after = self.path.stat()
-        if (after.st_size, after.st_mtime_ns, after.st_ino) != (self.size, self.mtime_ns, self.inode):
-            raise InputError(f"{self.path}: the file changed while it was read; run again when it is complete")
+        require_unchanged(self.path, (self.size, self.mtime_ns, self.inode))
 
 
 class _Found(NamedTuple):
@@ -163,6 +162,31 @@ def source_name(path: str, folder: str) -> str:
     prefix = folder.rstrip("/") + "/"
     relative = path.removeprefix(prefix)
     return os.fsencode(relative.replace("\\", "\\\\")).decode(errors="backslashreplace")
+
+
+def source_path(name: str, folder: Path) -> Path:
+    """The path that `source_name` names, from the absolute base `folder`."""
+    raw = re.sub(rb"\\(?:\\|x([0-9a-f]{2}))", unescaped, name.encode())
+    return Path(os.path.join(folder, os.fsdecode(raw)))
+
+
+def unescaped(escape: re.Match[bytes]) -> bytes:
+    return bytes.fromhex(escape[1].decode()) if escape[1] else b"\\"
+
+
+Identity = tuple[int, int, int]
+"""Size, modification time in nanoseconds, inode: what tells that a file was changed or replaced."""
+
+
+def identity(path: Path) -> Identity:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def require_unchanged(path: Path, before: Identity) -> None:
+    """Raises InputError when a source file is not the one that it was before it was read."""
+    if identity(path) != before:
+        raise InputError(f"{path}: the file changed while it was read; run again when it is complete")
 
 
 def shown(path: str) -> str:

@@ -19,6 +19,7 @@ count as memory of the process, and packs touch all of them. So memory does not 
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Protocol
+from typing import BinaryIO, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,8 @@ from tokpack_core.training.segments_file import SegmentsWriter, segment_rows
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+UNREADABLE = -2
+"""What the kernel gives, less the number of the segment, when it cannot read."""
 BUFFER_BYTES = 2 << 20
 """Large enough for few calls, small enough for the processor's cache: 1,600 MB/s against 1,000 with 16 MiB."""
 
@@ -156,7 +159,7 @@ class PackedWriter(AbstractContextManager["PackedWriter"]):
                 self._write_packs(plan, packs, source, files, runs)
 
     def _write_packs(
-        self, plan: Plan, packs: Int64, source: TokenSource, files: list[int | None], runs: ModeRuns
+        self, plan: Plan, packs: Int64, source: TokenSource, files: list[BinaryIO | None], runs: ModeRuns
     ) -> None:
         segments: Segments = (plan.pack_offsets, plan.document, plan.start, plan.length)
         buffer = self._buffer[: packs.size]
@@ -164,7 +167,11 @@ class PackedWriter(AbstractContextManager["PackedWriter"]):
             tokens = source.parts[number]
             where = (buffer, packs, segments, self.align, source.part, source.position, number)
             file = files[number]
-            bad = copy_from_part(*where, tokens) if file is None else read_from_part(*where, tokens.size, file)
+            bad = copy_from_part(*where, tokens) if file is None else read_from_part(*where, tokens.size, file.fileno())
+            if bad <= UNREADABLE and file is not None:
+                segment = UNREADABLE - bad
+                token = int(source.position[plan.document[segment]] + plan.start[segment])
+                raise read_error(file, token * tokens.itemsize)
             if bad >= 0:
                 raise InputError(
                     f"{self.prefix}: document {int(plan.document[bad])} of the plan reaches past the end of part "
@@ -230,10 +237,19 @@ def readable(tokens: npt.NDArray[np.integer], dtype: np.dtype) -> npt.NDArray[np
     return view
 
 
-def open_file(tokens: npt.NDArray[np.integer], opened: ExitStack) -> int | None:
-    """A descriptor of the file that a part maps, closed with `opened`; None for a part that is no whole mapped file."""
+def open_file(tokens: npt.NDArray[np.integer], opened: ExitStack) -> BinaryIO | None:
+    """The file that a part maps, closed with `opened`; None for a part that is no whole mapped file."""
     path = file_of(tokens)
-    return None if path is None else opened.enter_context(path.open("rb")).fileno()
+    return None if path is None else opened.enter_context(path.open("rb"))
+
+
+def read_error(file: BinaryIO, offset: int) -> OSError:
+    """Why a part cannot be read at `offset`: the kernel only tells that it cannot."""
+    try:
+        os.pread(file.fileno(), 1, offset)
+    except OSError as error:
+        return OSError(error.errno, error.strerror, file.name)
+    return OSError(errno.EIO, "cut while it was read", file.name)
 
 
 def parts_in_use(plan: Plan, packs: Int64, source: TokenSource) -> list[int]:

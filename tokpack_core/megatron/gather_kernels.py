@@ -68,7 +68,10 @@ def read_from_part(
     size: int,
     descriptor: int,
 ) -> int:
-    """`copy_from_part` out of an open file of `size` tokens: pages that are read so are no memory of this process."""
+    """`copy_from_part` out of an open file of `size` tokens: pages that are read so are no memory of this process.
+
+    Returns -2 - s when segment s could not be read.
+    """
     pack_offsets, document, start, length = segments
     width = buffer.itemsize
     for row in range(packs.size):
@@ -85,7 +88,7 @@ def read_from_part(
                 while done < n * width:
                     got = pread(np.int32(descriptor), target + done, n * width - done, first * width + done)
                     if got <= 0:
-                        return s
+                        return -2 - s
                     done += got
             at += n + -n % align
     return -1

@@ -1,120 +1,106 @@
 """The audit of a dataset: encodes documents again with the recorded tokenizer and compares token by token.
 
-Documents are drawn by a keyed hash of their id, or all are taken. Of each, the normalized text is encoded anew, and
-its ids are compared with the shard, and through the packing plan with the positions of the exported `.bin`.
-
-A sample of n documents of which k differ bounds the share of differing documents by the upper end of the one-sided
-Clopper-Pearson interval (Clopper and Pearson, Biometrika 26, 1934); for k = 0 it is 1 - 0.05^(1/n), about 3/n.
+Documents are drawn by a keyed hash of their id, or all are taken. Each is read again from its source file, as recorded,
+and normalized and encoded anew; where the source file is gone or changed, the normalized text of the store stands in
+for it. Id and tokens are compared with the shard, and through the packing plan with the positions of the exported
+`.bin`. Tokenizer, plans and texts must be proven; shards and `.bin` are what is judged, so they are read as they are.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tokpack_core.corpus.splits import sample_mask
+from tokpack_core.errors import StoreError
 from tokpack_core.megatron.indexed_reader import IndexedReader, release_pages
-from tokpack_core.packing.truncation import PackingFigures
 from tokpack_core.stages import shards as shards_stage
 from tokpack_core.stages import tokenizer as tokenizer_stage
+from tokpack_core.stages.audit_figures import Audit
 from tokpack_core.stages.normalize import read_part
 from tokpack_core.stages.pack import Block
+from tokpack_core.stages.shards import DOCUMENTS
+from tokpack_core.stages.source_texts import DRAWN, DRAWN_CONTENT, SourceTexts
+from tokpack_core.stages.token_comparison import Expected, Flags, compare_with_packs, compare_with_shard
 from tokpack_core.stages.trace import DatasetVersion, part_path, plan_columns
 from tokpack_core.store import objects
+from tokpack_core.store.actions import Action, library_versions
+from tokpack_core.store.files import sha256_of
 from tokpack_core.store.lineage import LineageGraph
-from tokpack_core.store.objects import ObjectRef
+from tokpack_core.store.objects import ObjectFile, ObjectRef
+from tokpack_core.store.store import Store
 from tokpack_core.tokenizers.encoded import Encoded, concatenate
 from tokpack_core.tokenizers.protocol import Tokenizer
 
-CONFIDENCE = 0.95
 EXAMPLES = 20
 
-Flags = npt.NDArray[np.bool_]
-Int64 = npt.NDArray[np.int64]
+
+@dataclass(frozen=True)
+class Drawn:
+    """A sample: documents by a keyed hash of their id, each with the probability `fraction`."""
+
+    fraction: float
+    seed: int
+
+    def rows(self, version: DatasetVersion, shard: ObjectRef, block: Block) -> pa.Table:
+        """shard_row, id, source and row of the drawn documents of the block's split."""
+        table = read_rows(version, shard, ["id", "source", "row", "split"])
+        chosen = pc.equal(table["split"], block.split).to_numpy()
+        if self.fraction < 1.0:
+            chosen &= sample_mask(table["id"].combine_chunks(), self.seed, self.fraction)
+        places = pa.array(np.flatnonzero(chosen))
+        return table.append_column("shard_row", pa.array(np.arange(len(table)))).take(places)
 
 
-@dataclass
-class Audit:
-    """What was compared and what differed.
-
-    Attributes:
-        documents: documents in the dataset; `checked` of them were encoded again.
-        differing: those whose tokens differ in the shard or in the dataset.
-        dropped: checked documents of which a packing policy left tokens out, as it was told.
-        examples: what differs, in words.
-    """
-
-    documents: int = 0
-    checked: int = 0
-    tokens: int = 0
-    differing: int = 0
-    dropped: int = 0
-    examples: list[str] = field(default_factory=list)
-
-    @property
-    def upper_bound(self) -> float:
-        """With 95 % confidence, at most this share of all documents differs."""
-        if self.checked >= self.documents:
-            return self.differing / max(self.documents, 1)
-        return upper_bound(self.differing, self.checked)
-
-    def conclusion(self) -> str:
-        said = f"{self.differing:,} of {self.checked:,} documents differ"
-        if self.checked >= self.documents:
-            return f"{said}; all documents were compared"
-        return f"{said}: with 95 % confidence fewer than {self.upper_bound:.2%} of all {self.documents:,} do"
-
-
-def upper_bound(differing: int, checked: int) -> float:
-    """Upper end of the one-sided 95 % Clopper-Pearson interval for `differing` of `checked`."""
-    if differing >= checked:
-        return 1.0
-    low, high = differing / checked, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if chance_of_at_most(differing, checked, middle) > 1 - CONFIDENCE else (low, middle)
-    return high
-
-
-def chance_of_at_most(differing: int, checked: int, share: float) -> float:
-    """P(X <= differing) of a binomial with `checked` trials of chance 0 < `share` < 1."""
-    log, log1 = math.log(share), math.log1p(-share)
-    choices = (log_choose(checked, k) for k in range(differing + 1))
-    return math.fsum(math.exp(ways + k * log + (checked - k) * log1) for k, ways in enumerate(choices))
-
-
-def log_choose(n: int, k: int) -> float:
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
-
-
-def audit_dataset(version: DatasetVersion, graph: LineageGraph, documents: int | None, seed: int) -> Audit:
+def audit_dataset(
+    version: DatasetVersion,
+    graph: LineageGraph,
+    documents: int | None,
+    seed: int,
+    folders: list[Path],
+    on_done: Callable[[int], None] = lambda _: None,
+) -> Audit:
     """Compares about `documents` documents, or all if None.
 
+    Args:
+        folders: where names of source files may start.
+        on_done: told how many tokens of the dataset were passed.
+
     Raises:
-        StoreError: something that the dataset was made from is gone or damaged.
+        StoreError: the tokenizer, a plan, or the text of a document is gone or was altered.
+        InputError: a source file changes while it is read.
     """
+    for fault in objects.verify_object(version.store, version.tokenizer):
+        raise StoreError(f"{fault}; the tokenizer that this dataset was encoded with is needed to audit it")
+    tokenizer = tokenizer_stage.load(objects.folder_of(version.store, version.tokenizer))
     total = sum(shard_documents(version, block) for block in version.blocks)
     fraction = 1.0 if documents is None else min(1.0, documents / max(total, 1))
-    tokenizer = tokenizer_stage.load(objects.require_object(version.store, version.tokenizer))
     audit = Audit(documents=total)
-    for number in range(len(version.blocks)):
-        audit_block(version, graph, number, tokenizer, fraction, seed, audit)
+    texts = SourceTexts(graph, folders, audit.not_from_source)
+    passed = 0
+    for number, block in enumerate(version.blocks):
+        audit_block(version, graph, number, tokenizer, Drawn(fraction, seed), texts, audit)
+        passed += block.tokens
+        on_done(passed)
     return audit
 
 
 def shard_documents(version: DatasetVersion, block: Block) -> int:
     """Documents of the block's split."""
-    split = [pq.read_table(documents_path(version, shard), columns=["split"])["split"] for shard in block.shards]
-    return sum(int(np.count_nonzero(column.to_numpy() == block.split)) for column in split)
+    split = [read_rows(version, shard, ["split"])["split"] for shard in block.shards]
+    return sum(pc.sum(pc.equal(column, block.split)).as_py() or 0 for column in split)
 
 
-def documents_path(version: DatasetVersion, shard: ObjectRef) -> str:
-    return str(objects.require_object(version.store, shard) / "documents.parquet")
+def read_rows(version: DatasetVersion, shard: ObjectRef, columns: list[str]) -> pa.Table:
+    objects.require_files(version.store, [ObjectFile(shard, DOCUMENTS)])
+    path = objects.folder_of(version.store, shard) / DOCUMENTS
+    return pq.read_table(path, columns=columns, memory_map=False)
 
 
 def audit_block(
@@ -122,8 +108,8 @@ def audit_block(
     graph: LineageGraph,
     number: int,
     tokenizer: Tokenizer,
-    fraction: float,
-    seed: int,
+    drawn: Drawn,
+    texts: SourceTexts,
     audit: Audit,
 ) -> None:
     block = version.blocks[number]
@@ -135,112 +121,99 @@ def audit_block(
             audit.examples.append(f"{shard}: encoded with another tokenizer than {version.tokenizer}")
             audit.differing += 1
             continue
-        rows, ids, expected = encode_again(version, graph, shard, block.split, tokenizer, fraction, seed)
-        audit.checked += rows.size
-        audit.tokens += expected.ids.size
-        differs = compare_with_shard(version, shard, rows, expected)
+        expected = encode_again(
+            version, graph, shard, action, drawn.rows(version, shard, block), tokenizer, texts, audit
+        )
+        differs = expected.renamed | compare_with_shard(version, shard, expected)
+        wrong_file = [(shard, "part.bin"), (shard, "part.idx")] if differs.any() else []
         if packs is not None:
-            first = version.first_pack[number]
-            wrong, missing = compare_with_packs(version, plan, part, rows, expected, packs, first)
+            wrong, missing = compare_with_packs(version, plan, part, expected, packs, version.first_pack[number])
             differs |= wrong
             audit.dropped += int(np.count_nonzero(missing))
+            name = version.prefix(block).relative_to(version.folder).as_posix()
+            wrong_file += [(version.ref, f"{name}.bin"), (version.ref, f"{name}.idx")] if wrong.any() else []
             release_pages(packs.tokens)
-        audit.differing += int(np.count_nonzero(differs))
-        room = max(0, EXAMPLES - len(audit.examples))
-        audit.examples += [
-            f"{ids[i].as_py()!r} of {block.corpus}, {shard} row {rows[i]}" for i in np.flatnonzero(differs)[:room]
-        ]
+        note_differences(version, block, shard, action, expected, differs, audit)
+        causes = [cause for cause in (damage(version.store, *file) for file in wrong_file) if cause]
+        audit.causes += [cause for cause in causes if cause not in audit.causes]
+
+
+def note_differences(
+    version: DatasetVersion,
+    block: Block,
+    shard: ObjectRef,
+    action: Action,
+    expected: Expected,
+    differs: Flags,
+    audit: Audit,
+) -> None:
+    audit.checked += expected.rows.size
+    audit.tokens += expected.tokens.ids.size
+    audit.differing += int(np.count_nonzero(differs))
+    room = max(0, EXAMPLES - len(audit.examples))
+    audit.examples += [
+        f"{expected.ids[int(i)].as_py()!r} of {block.corpus}, {shard} row {expected.rows[i]}"
+        for i in np.flatnonzero(differs)[:room]
+    ]
+    now = library_versions(*action.libraries) if differs.any() else action.libraries
+    changed = [f"{name} {old} then, {now[name]} now" for name, old in action.libraries.items() if now[name] != old]
+    cause = f"encoded by other libraries: {', '.join(changed)}"
+    if changed and cause not in audit.causes:
+        audit.causes.append(cause)
+
+
+def damage(store: Store, ref: ObjectRef, path: str) -> str | None:
+    """What is wrong with a file that holds wrong tokens, if it is not the one that was published."""
+    if sha256_of(objects.folder_of(store, ref) / path) == objects.stated_manifest(store, ref).file(path).sha256:
+        return None
+    return f"{objects.folder_of(store, ref) / path}: content differs from its sha256; {objects.removal(store, ref)}"
 
 
 def encode_again(
     version: DatasetVersion,
     graph: LineageGraph,
     shard: ObjectRef,
-    split: str,
+    action: Action,
+    documents: pa.Table,
     tokenizer: Tokenizer,
-    fraction: float,
-    seed: int,
-) -> tuple[Int64, pa.Array, Encoded]:
-    """Rows in the shard, ids, and tokens encoded now, of the drawn documents."""
-    action = graph.action(shard)
-    framing = shards_stage.framing_of(action) if action else shards_stage.Framing(bos=False)
-    rows: list[Int64] = []
-    ids: list[pa.Array] = []
-    encoded: list[Encoded] = []
-    first = 0
-    for batch in read_part(part_path(version.store, graph, shard), ["id", "text", "split"]):
-        drawn = batch["split"].to_numpy(zero_copy_only=False) == split
-        if fraction < 1.0:
-            drawn &= sample_mask(batch["id"], seed, fraction)
-        chosen = batch.filter(pa.array(drawn))
-        encoded.append(framing.encode(tokenizer, chosen)[0])
-        rows.append(first + np.flatnonzero(drawn))
-        ids.append(chosen["id"])
-        first += len(batch)
-    if not rows:
-        return np.zeros(0, np.int64), pa.array([], pa.string()), Encoded(np.zeros(0, np.int32), np.zeros(1, np.int64))
-    return np.concatenate(rows), pa.concat_arrays(ids), concatenate(encoded)
+    texts: SourceTexts,
+    audit: Audit,
+) -> Expected:
+    """The drawn documents of a shard from their sources, else from the normalized part, encoded now."""
+    framing = shards_stage.framing_of(action)
+    schema = DRAWN_CONTENT if framing.vision else DRAWN
+    found = texts.read(action.inputs["part"], documents, schema)
+    audit.from_source += len(found)
+    missing = np.ones(len(documents), np.bool_)
+    missing[found["place"].to_numpy()] = False
+    read = documents["source"].to_pylist()
+    # A document that its unchanged source file does not give is no document without a source: it differs.
+    lost = missing & np.array([name not in texts.refused for name in read], np.bool_)
+    table = pa.concat_tables([found, normalized_texts(version, graph, shard, documents, missing, schema)])
+    table = table.take(pc.sort_indices(table["place"]))
+    renamed = lost | ~pc.equal(table["id"], documents["id"]).to_numpy()
+    encoded = [framing.encode(tokenizer, batch)[0] for batch in table.to_batches()]
+    tokens = concatenate(encoded) if encoded else Encoded(np.zeros(0, np.int32), np.zeros(1, np.int64))
+    return Expected(documents["shard_row"].to_numpy(), documents["id"], renamed, tokens)
 
 
-def compare_with_shard(version: DatasetVersion, shard: ObjectRef, rows: Int64, expected: Encoded) -> Flags:
-    """Which documents have other tokens in the shard."""
-    reader = IndexedReader(objects.require_object(version.store, shard) / "part")
-    bounds = reader.index.document_indices
-    lengths = np.concatenate([[0], np.cumsum(reader.index.sequence_lengths, dtype=np.int64)])
-    begins, ends = lengths[bounds[rows]], lengths[bounds[rows + 1]]
-    differs = ends - begins != np.diff(expected.offsets)
-    same = np.flatnonzero(~differs)
-    wrong = unequal_runs(reader.tokens, begins[same], expected.ids, expected.offsets[:-1][same], (ends - begins)[same])
-    differs[same[wrong]] = True
-    return differs
-
-
-def compare_with_packs(
+def normalized_texts(
     version: DatasetVersion,
-    plan: dict[str, npt.NDArray[np.int64]],
-    part: int,
-    rows: Int64,
-    expected: Encoded,
-    packs: IndexedReader,
-    first_pack: int,
-) -> tuple[Flags, Flags]:
-    """Which documents have other tokens at their places in the packs, and of which some are in no pack."""
-    place = np.full(max(int(rows.max(initial=-1)), int(plan["document"].max(initial=-1))) + 1, -1, np.int64)
-    place[rows] = np.arange(rows.size)
-    segments = np.flatnonzero(plan["part"] == part)
-    document = place[plan["document"][segments]]
-    segments, document = segments[document >= 0], document[document >= 0]
-    lengths = plan["length"][segments].astype(np.int64)
-    begins = (first_pack + plan["pack"][segments]) * version.sequence_length + plan["offset"][segments]
-    wrong = unequal_runs(
-        packs.tokens, begins, expected.ids, expected.offsets[document] + plan["start"][segments], lengths
-    )
-    differs = np.zeros(rows.size, np.bool_)
-    differs[document[wrong]] = True
-    packed = np.bincount(document, lengths, rows.size).astype(np.int64)
-    missing = packed != np.diff(expected.offsets)
-    if not drops_tokens(version):
-        differs |= missing
-        missing &= False
-    return differs, missing
-
-
-def drops_tokens(version: DatasetVersion) -> bool:
-    """Whether a packing policy of the dataset leaves tokens out."""
-    figures = objects.read_manifest(version.store, version.plans).counts["figures"]
-    return PackingFigures.from_dict(figures).tokens_dropped > 0
-
-
-def unequal_runs(
-    one: npt.NDArray[np.integer], one_begins: Int64, other: npt.NDArray[np.integer], other_begins: Int64, lengths: Int64
-) -> Int64:
-    """Indices of the runs of `lengths` whose tokens are not the same in both arrays."""
-    filled = np.flatnonzero(lengths)
-    lengths = lengths[filled]
-    ends = np.cumsum(lengths)
-    within = np.arange(int(lengths.sum())) - np.repeat(ends - lengths, lengths)
-    left = one[np.repeat(one_begins[filled], lengths) + within]
-    right = other[np.repeat(other_begins[filled], lengths) + within]
-    if not filled.size:
-        return filled
-    return filled[np.logical_or.reduceat(left != right, ends - lengths)]
+    graph: LineageGraph,
+    shard: ObjectRef,
+    documents: pa.Table,
+    wanted: Flags,
+    schema: pa.Schema,
+) -> pa.Table:
+    """The wanted documents from the normalized part, as `SourceTexts.read` gives them."""
+    found: list[pa.RecordBatch] = []
+    rows, places = documents["shard_row"].to_numpy()[wanted], np.flatnonzero(wanted)
+    first = 0
+    for batch in read_part(part_path(version.store, graph, shard), ["id", "text"]) if rows.size else ():
+        begin, end = np.searchsorted(rows, [first, first + len(batch)])
+        here = batch.take(pa.array(rows[begin:end] - first))
+        found.append(
+            pa.record_batch([pa.array(places[begin:end]), *(here[n] for n in schema.names[1:])], schema=schema)
+        )
+        first += len(batch)
+    return pa.Table.from_batches(found, schema=schema)

@@ -40,10 +40,11 @@ from tokpack_core.stages import pack as pack_stage
 from tokpack_core.stages import shards as shards_stage
 from tokpack_core.stages import tokenizer as tokenizer_stage
 from tokpack_core.stages.asset import Built, Workplace, current, finish, note_version_read
-from tokpack_core.stages.pack import Block, first_rows, read_blocks
+from tokpack_core.stages.pack import PLAN, Block, first_rows, read_blocks
 from tokpack_core.stages.unit import Unit
 from tokpack_core.store import objects
 from tokpack_core.store.actions import Action
+from tokpack_core.store.objects import ObjectFile
 from tokpack_core.store.store import Store
 from tokpack_core.training.segments import ImageAttention
 
@@ -104,7 +105,15 @@ def build(work: Workplace, dataset: str) -> Built:
     blocks = read_blocks(plans_folder)
     note_shards(work, config.tokenizer, blocks)
     write = partial(write_dataset, work.store, work.engine, blocks, config.mixture, attentions, facts, length, align)
-    return finish(work, asset_key(dataset), Unit(action, write))
+    return finish(work, asset_key(dataset), Unit(action, write, reads=tuple(files_read(blocks))))
+
+
+def files_read(blocks: list[Block]) -> Iterator[ObjectFile]:
+    for block in blocks:
+        yield ObjectFile(block.object, PLAN)
+        for shard in block.shards:
+            yield ObjectFile(shard, "part.bin")
+            yield ObjectFile(shard, "part.idx")
 
 
 def note_shards(work: Workplace, tokenizer: str, blocks: list[Block]) -> None:
@@ -180,7 +189,7 @@ def read_plan(store: Store, block: Block, dtype: np.dtype) -> tuple[PackingPlan,
 
     Documents are numbered by part and row, so that pieces of one document can be told from others.
     """
-    table = pq.read_table(objects.require_object(store, block.object) / "plan.parquet", memory_map=False)
+    table = pq.read_table(objects.folder_of(store, block.object) / PLAN, memory_map=False)
     rows = {name: table[name].to_numpy() for name in table.column_names}
     first = first_rows(rows)
     offsets = np.append(first, table.num_rows).astype(np.int64)
@@ -192,7 +201,7 @@ def read_plan(store: Store, block: Block, dtype: np.dtype) -> tuple[PackingPlan,
     known, document = np.unique(keys, return_inverse=True)
     columns = document.astype(np.int32), pieces["start"], length.astype(np.int32), pieces["chunk"], pieces["chunks"]
     part, row = known >> PART_BITS, known & ((1 << PART_BITS) - 1)
-    parts = [objects.require_object(store, shard) / "part" for shard in block.shards]
+    parts = [objects.folder_of(store, shard) / "part" for shard in block.shards]
     position = np.zeros(known.size, np.int64)
     for number, prefix in enumerate(parts):
         chosen = part == number

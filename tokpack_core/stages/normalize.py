@@ -45,11 +45,13 @@ from tokpack_core.stages.unit import Unit, run_units
 from tokpack_core.store import objects
 from tokpack_core.store.actions import Action, library_versions
 from tokpack_core.store.files import sha256_of
-from tokpack_core.store.objects import ObjectRef
+from tokpack_core.store.objects import ObjectFile, ObjectRef
 from tokpack_core.store.store import Store
 
 STAGE = "normalized_corpus"
 UNIT_STAGE = "normalized_part"
+REPORT = "report.json"
+CHANGED = "changed.parquet"
 VERSION = 1
 
 UNIT_BYTES = 16 * 2**20
@@ -92,6 +94,10 @@ class Part:
     bytes: int
     split_bytes: dict[str, int]
 
+    @property
+    def file(self) -> ObjectFile:
+        return ObjectFile(self.object, self.path.name)
+
 
 def asset_key(corpus: str) -> str:
     return f"normalized_corpus/{corpus}"
@@ -117,7 +123,8 @@ def build(work: Workplace, corpus: str) -> Built:
     units = [make_unit(config, run, sources) for run in runs]
     results = run_units(work.store, work.engine, units, work.on_progress)
     action = Action(STAGE, VERSION, inputs={"units": [str(ref) for ref in results.refs]})
-    unit = Unit(action, partial(write_parts, work.store, results.refs))
+    reports = tuple(ObjectFile(ref, REPORT) for ref in results.refs)
+    unit = Unit(action, partial(write_parts, work.store, results.refs), reads=reports)
     return finish(work, asset_key(corpus), unit, results)
 
 
@@ -148,8 +155,8 @@ def write_unit(config: CorpusConfig, inputs: list[tuple[SourceFile, InventoryFil
                 changed.append(changed_by_unicode_form(raw, new, config.normalize))
     writer.close()
     sample = pa.Table.from_batches(changed, schema=CHANGED_SCHEMA).slice(0, CHANGED_DOCUMENTS)
-    pq.write_table(sample, folder / "changed.parquet", compression="zstd")
-    write_json(folder / "report.json", {"reading": problems.to_json(), "normalization": report.to_json(top=None)})
+    pq.write_table(sample, folder / CHANGED, compression="zstd")
+    write_json(folder / REPORT, {"reading": problems.to_json(), "normalization": report.to_json(top=None)})
     return {"parts": writer.parts, **totals(writer.parts)}
 
 
@@ -266,26 +273,21 @@ def write_parts(store: Store, refs: list[ObjectRef], folder: Path) -> dict[str, 
         manifest = objects.read_manifest(store, ref)
         for part in manifest.counts["parts"]:
             rows.append({"object": str(ref), "sha256": manifest.file(part["file"]).sha256, **part})
-        found = read_json(objects.folder_of(store, ref) / "report.json")
+        found = read_json(objects.folder_of(store, ref) / REPORT)
         problems.merge(Problems.from_json(found["reading"]))
         report.merge(NormalizationReport.from_json(found["normalization"]))
     pq.write_table(pa.Table.from_pylist(rows, schema=PARTS_SCHEMA), folder / "parts.parquet", compression="zstd")
-    write_json(folder / "report.json", {"reading": problems.to_json(), "normalization": report.to_json()})
+    write_json(folder / REPORT, {"reading": problems.to_json(), "normalization": report.to_json()})
     return {"parts": len(rows), **totals(rows), "problems": problems.to_json(), "normalization": report.to_json()}
 
 
 def read_parts(store: Store, folder: Path) -> list[Part]:
-    """The parts of a normalized corpus, in order.
-
-    Raises:
-        StoreError: a unit that holds some of them is missing or was altered.
-    """
+    """The parts of a normalized corpus, in order."""
     rows = pq.read_table(folder / "parts.parquet", memory_map=False).to_pylist()
-    folders = {name: objects.require_object(store, ObjectRef.parse(name)) for name in {row["object"] for row in rows}}
     return [
         Part(
             ObjectRef.parse(row["object"]),
-            folders[row["object"]] / row["file"],
+            objects.folder_of(store, ObjectRef.parse(row["object"])) / row["file"],
             row["sha256"],
             row["documents"],
             row["bytes"],

@@ -32,16 +32,18 @@ from tokpack_core.packing.truncation import PackingFigures, packing_figures
 from tokpack_core.stages import tokenizer as tokenizer_stage
 from tokpack_core.stages.asset import Built, Workplace, current, finish, read_json, write_json
 from tokpack_core.stages.runs import cut_runs
-from tokpack_core.stages.shards import Shard, read_shards
+from tokpack_core.stages.shards import DOCUMENTS, Shard, read_shards
 from tokpack_core.stages.unit import Unit, run_units
-from tokpack_core.store import objects
+from tokpack_core.store import actions, objects
 from tokpack_core.store.actions import Action, library_versions
-from tokpack_core.store.objects import ObjectRef
+from tokpack_core.store.objects import ObjectFile, ObjectRef
 from tokpack_core.store.store import Store
 from tokpack_core.verdict import Verdict
 
 STAGE = "packed_sequences"
 UNIT_STAGE = "packing_block"
+PLAN = "plan.parquet"
+FILL = "fill.json"
 VERSION = 3
 BLOCK_DOCUMENTS = 10**5
 BLOCK_SHARDS = 256
@@ -93,7 +95,8 @@ def build(work: Workplace, dataset: str) -> Built:
     tokenizer, _ = tokenizer_stage.current_tokenizer(work, config.tokenizer)
     parameters = config.packing.parameters()
     action = Action(STAGE, VERSION, parameters, {"tokenizer": str(tokenizer), "blocks": rows})
-    unit = Unit(action, partial(write_blocks, work.store, rows, str(tokenizer), parameters))
+    reads = tuple(ObjectFile(ref, FILL) for ref in results.refs)
+    unit = Unit(action, partial(write_blocks, work.store, rows, str(tokenizer), parameters), reads=reads)
     return finish(work, asset_key(dataset), unit, results)
 
 
@@ -110,9 +113,10 @@ def make_unit(packing: PackingConfig, seed: int, shards: list[Shard], split: str
         {"documents": [shard.documents_sha256 for shard in shards]},
         library_versions("pyarrow"),
     )
-    paths = [shard.folder / "documents.parquet" for shard in shards]
+    paths = [shard.folder / DOCUMENTS for shard in shards]
     build_plan = partial(write_plan, paths, split, packing, action.key)
-    return Unit(action, build_plan, LENGTH_BYTES * sum(shard.documents for shard in shards))
+    reads = tuple(ObjectFile(shard.object, DOCUMENTS) for shard in shards)
+    return Unit(action, build_plan, LENGTH_BYTES * sum(shard.documents for shard in shards), reads)
 
 
 def write_plan(paths: list[Path], split: str, packing: PackingConfig, key: str, folder: Path) -> dict[str, Any]:
@@ -120,8 +124,8 @@ def write_plan(paths: list[Path], split: str, packing: PackingConfig, key: str, 
     packed = pack_documents(documents.tokens, packing, f"noise of {key}".encode(), documents.images)
     plan = packed.plan
     order = permuted(plan.packs, f"packs of {key}".encode())
-    write_segments(plan.in_order(order), documents, folder / "plan.parquet")
-    write_json(folder / "fill.json", packs_by_fill(plan, packing.sequence_length))
+    write_segments(plan.in_order(order), documents, folder / PLAN)
+    write_json(folder / FILL, packs_by_fill(plan, packing.sequence_length))
     of_images = image_figures(packed, documents.images, packing)
     figures = packing_figures(plan, documents.tokens, packing.sequence_length, packing.align, packed.dropped, of_images)
     return {"split": split, "figures": figures.as_dict(), "mixing": measure_mixing(plan, order).as_dict()}
@@ -203,8 +207,8 @@ def write_blocks(
     listed = []
     for row in sorted(rows, key=lambda r: (r["corpus"], SPLITS.index(r["split"]), r["key"])):
         ref = ObjectRef.parse(row["object"])
-        counts = objects.read_manifest(store, ref).counts
-        block_fill = read_json(objects.require_object(store, ref) / "fill.json")
+        counts = actions.counts_of(store, ref, row["key"])
+        block_fill = read_json(objects.folder_of(store, ref) / FILL)
         fill = [sum(packs) for packs in zip(fill, block_fill, strict=True)]
         figures = PackingFigures.from_dict(counts["figures"])
         place = f"{row['corpus']}/{row['split']}"

@@ -7,7 +7,7 @@ of neither: `verdicts` evaluates the stored figures against the current configur
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,12 +21,12 @@ from tokpack_core.corpus.content import per_text_block, text_blocks
 from tokpack_core.errors import GateError, StoreError
 from tokpack_core.stages import tokenizer as tokenizer_stage
 from tokpack_core.stages.asset import Built, Workplace, current, finish, read_json, write_json
-from tokpack_core.stages.normalize import Part, read_part
+from tokpack_core.stages.normalize import CHANGED, Part, read_part
 from tokpack_core.stages.sample import SamplePart, corpus_parts, sampled_batches
 from tokpack_core.stages.unit import Unit, run_units
-from tokpack_core.store import objects
+from tokpack_core.store import actions, objects
 from tokpack_core.store.actions import Action, library_versions
-from tokpack_core.store.objects import ObjectRef
+from tokpack_core.store.objects import ObjectFile, ObjectRef
 from tokpack_core.store.store import Store
 from tokpack_core.tokenizers.normalization_agreement import agrees_with_normalized
 from tokpack_core.tokenizers.protocol import Tokenizer
@@ -70,6 +70,10 @@ class Inputs:
     test: list[ObjectRef]
     normalized: list[ObjectRef]
 
+    def files(self) -> Iterator[ObjectFile]:
+        yield from map(ObjectFile, [self.tokenizer, *self.sample, *self.test])
+        yield from (ObjectFile(ref, CHANGED) for ref in self.normalized)
+
     def as_json(self) -> dict[str, Any]:
         lists = {"sample": self.sample, "test": self.test, "normalized": self.normalized}
         return {"tokenizer": str(self.tokenizer)} | {name: list(map(str, refs)) for name, refs in lists.items()}
@@ -94,19 +98,22 @@ def build(work: Workplace, tokenizer: str) -> Built:
         normalized=list(dict.fromkeys(part.object for part in parts)),
     )
     action = Action(STAGE, VERSION, {"name": tokenizer}, read.as_json(), library_versions(*tokenizer_stage.LIBRARIES))
-    unit = Unit(action, partial(write_report, work.store, tokenizer, read))
+    tried = [(ref, unit.action.key) for ref, unit in zip(results.refs, units, strict=True)][len(sample) :]
+    unit = Unit(action, partial(write_report, work.store, tokenizer, read, tried), reads=tuple(read.files()))
     return finish(work, asset_key(tokenizer), unit, results)
 
 
 def sample_unit(store: Store, tokenizer: ObjectRef, folder: Path, part: SamplePart, seed: int) -> Unit:
     drawn = {"split": "train", "fraction": part.fraction, "seed": seed}
     action = count_action(tokenizer, part.sha256, drawn)
-    return Unit(action, partial(count_sample, folder, part.path(store), part.fraction, seed), part.train_bytes)
+    counting = partial(count_sample, folder, part.path(store), part.fraction, seed)
+    return Unit(action, counting, part.train_bytes, (ObjectFile(tokenizer), part.read))
 
 
 def test_unit(tokenizer: ObjectRef, folder: Path, part: Part) -> Unit:
     action = count_action(tokenizer, part.sha256, {"split": "test", "round_trip_documents": ROUND_TRIP_DOCUMENTS})
-    return Unit(action, partial(count_test, folder, part.path), part.split_bytes["test"])
+    reads = ObjectFile(tokenizer), part.file
+    return Unit(action, partial(count_test, folder, part.path), part.split_bytes["test"], reads)
 
 
 def count_action(tokenizer: ObjectRef, part: str, parameters: dict[str, Any]) -> Action:
@@ -145,12 +152,14 @@ def failed_documents(tokenizer: Tokenizer, batch: Any) -> list[str]:
     return [batch["id"][row].as_py() for row in round_trip_failures(tokenizer, batch["text"])]
 
 
-def write_report(store: Store, name: str, read: Inputs, folder: Path) -> dict[str, Any]:
+def write_report(
+    store: Store, name: str, read: Inputs, tried: list[tuple[ObjectRef, str]], folder: Path
+) -> dict[str, Any]:
     tokenizer = tokenizer_stage.load(objects.folder_of(store, read.tokenizer))
     sample, test = (sum_counts(store, refs, tokenizer.vocab_size) for refs in (read.sample, read.test))
     facts = tokenizer_stage.describe(tokenizer) | {"digest": str(read.tokenizer)}
     report = build_report(name, facts, tokenizer.vocabulary(), sample, test, tokenizer=tokenizer)
-    report["round_trip"] = sum_round_trips(store, read.test)
+    report["round_trip"] = sum_round_trips(store, tried)
     report["normalization_agreement"] = judge_agreement(store, tokenizer, read.normalized)
     report["pits"] = pit_rows(tokenizer, [row["lang"] for row in report["sample"]["languages"]])
     write_json(folder / REPORT, report)
@@ -164,7 +173,7 @@ def judge_agreement(store: Store, tokenizer: Tokenizer, normalized: list[ObjectR
     tried = 0
     failures: list[str] = []
     for ref in normalized if tokenizer.unicode != "none" else []:
-        table = pq.read_table(objects.require_object(store, ref) / "changed.parquet", memory_map=False)
+        table = pq.read_table(objects.folder_of(store, ref) / CHANGED, memory_map=False)
         batch = table.slice(0, AGREEMENT_DOCUMENTS - tried).combine_chunks()
         raw, expected = (batch[name].combine_chunks() for name in ("cleaned", "normalized"))
         failures += [expected[row].as_py() for row in agrees_with_normalized(tokenizer, raw, expected)]
@@ -175,12 +184,13 @@ def judge_agreement(store: Store, tokenizer: Tokenizer, normalized: list[ObjectR
 def sum_counts(store: Store, refs: Iterable[ObjectRef], vocab_size: int) -> TokenCounts:
     total = TokenCounts.zero(vocab_size)
     for ref in refs:
-        total += TokenCounts.read(objects.require_object(store, ref))
+        total += TokenCounts.read(objects.folder_of(store, ref))
     return total
 
 
-def sum_round_trips(store: Store, refs: Iterable[ObjectRef]) -> dict[str, Any]:
-    found = [objects.read_manifest(store, ref).counts["round_trip"] for ref in refs]
+def sum_round_trips(store: Store, tried: Iterable[tuple[ObjectRef, str]]) -> dict[str, Any]:
+    """Of the counts of the test splits, each given with the key of its action."""
+    found = [actions.counts_of(store, ref, key)["round_trip"] for ref, key in tried]
     failures = [document for one in found for document in one["failures"]]
     return {"documents": sum(one["documents"] for one in found), "failures": len(failures), "examples": failures[:20]}
 

@@ -20,7 +20,7 @@ from tokpack_core.stages import normalize as normalize_stage
 from tokpack_core.stages.asset import Workplace, current
 from tokpack_core.stages.normalize import Part, read_part, read_parts
 from tokpack_core.store import objects
-from tokpack_core.store.objects import ObjectRef
+from tokpack_core.store.objects import ObjectFile, ObjectRef
 from tokpack_core.store.store import Store
 
 
@@ -35,8 +35,12 @@ class SamplePart:
     fraction: float
     train_bytes: int
 
+    @property
+    def read(self) -> ObjectFile:
+        return ObjectFile(ObjectRef.parse(self.object), self.file)
+
     def path(self, store: Store) -> Path:
-        return objects.require_object(store, ObjectRef.parse(self.object)) / self.file
+        return objects.folder_of(store, ObjectRef.parse(self.object)) / self.file
 
 
 def plan_sample(work: Workplace, tokenizer: str) -> list[SamplePart]:

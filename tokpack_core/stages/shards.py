@@ -34,9 +34,9 @@ from tokpack_core.stages.asset import Built, Workplace, current, finish
 from tokpack_core.stages.normalize import Part, read_part
 from tokpack_core.stages.sample import corpus_parts
 from tokpack_core.stages.unit import Unit, run_units
-from tokpack_core.store import objects
+from tokpack_core.store import actions, objects
 from tokpack_core.store.actions import Action, library_versions
-from tokpack_core.store.objects import ObjectRef
+from tokpack_core.store.objects import ObjectFile, ObjectRef
 from tokpack_core.store.store import Store
 from tokpack_core.tokenizers.checked_encoding import encode_checked
 from tokpack_core.tokenizers.encoded import Encoded
@@ -50,6 +50,7 @@ from tokpack_core.vision_config import VisionConfig
 
 STAGE = "tokenized_shards"
 UNIT_STAGE = "tokenized_part"
+DOCUMENTS = "documents.parquet"
 VERSION = 1
 
 DOCUMENTS_SCHEMA = pa.schema(
@@ -146,9 +147,10 @@ def build(work: Workplace, tokenizer: str, corpus: str) -> Built:
     units = [make_unit(ref, folder, framing, part) for part in corpus_parts(work, corpus)]
     results = run_units(work.store, work.engine, units, work.on_progress)
     inputs = {"tokenizer": str(ref), "units": [str(r) for r in results.refs]}
+    made = list(zip(results.refs, [unit.action.key for unit in units], strict=True))
     parameters = {"vision": vision.parameters()} if vision else {}
     action = Action(STAGE, VERSION, parameters, inputs)
-    unit = Unit(action, partial(write_shards, work.store, ref, results.refs, vision))
+    unit = Unit(action, partial(write_shards, work.store, ref, made, vision))
     return finish(work, asset_key(tokenizer, corpus), unit, results)
 
 
@@ -174,7 +176,8 @@ def make_unit(tokenizer: ObjectRef, tokenizer_folder: Path, framing: Framing, pa
         {"tokenizer": str(tokenizer), "part": part.sha256},
         library_versions(*tokenizer_stage.LIBRARIES, "pyarrow"),
     )
-    return Unit(action, partial(write_shard, tokenizer_folder, framing, part.path, part.sha256), part.bytes)
+    write = partial(write_shard, tokenizer_folder, framing, part.path, part.sha256)
+    return Unit(action, write, part.bytes, (ObjectFile(tokenizer), part.file))
 
 
 def write_shard(tokenizer_folder: Path, framing: Framing, part: Path, part_sha256: str, folder: Path) -> dict[str, Any]:
@@ -184,7 +187,7 @@ def write_shard(tokenizer_folder: Path, framing: Framing, part: Path, part_sha25
     schema = IMAGES_SCHEMA if framing.vision else DOCUMENTS_SCHEMA
     with (
         ShardWriter(folder / "part", dtype_for(tokenizer.vocab_size), tokenizer.vocab_size) as shard,
-        pq.ParquetWriter(folder / "documents.parquet", schema, compression="zstd") as documents,
+        pq.ParquetWriter(folder / DOCUMENTS, schema, compression="zstd") as documents,
     ):
         for batch in read_part(part, [*DESCRIBED, "text"]):
             encoded, spans, found = encode_described(tokenizer, batch, framing)
@@ -229,17 +232,18 @@ def count_rows(rows: pa.RecordBatch) -> dict[str, int]:
 
 
 def write_shards(
-    store: Store, tokenizer: ObjectRef, refs: list[ObjectRef], vision: VisionConfig | None, folder: Path
+    store: Store, tokenizer: ObjectRef, made: list[tuple[ObjectRef, str]], vision: VisionConfig | None, folder: Path
 ) -> dict[str, Any]:
+    """Lists the shards, each given with the key of its action."""
     rows = []
     images = ImageCounts()
     differing: set[str] = set()
-    for ref in refs:
-        manifest = objects.read_manifest(store, ref)
-        differing.update(manifest.counts.get("encoder_warnings", ()))
-        sha256 = manifest.file("documents.parquet").sha256
-        rows.append({"object": str(ref), "documents_sha256": sha256, **manifest.counts})
-        images += ImageCounts.from_dict(manifest.counts.get("vision", {}))
+    for ref, key in made:
+        sha256 = objects.read_manifest(store, ref).file(DOCUMENTS).sha256
+        recorded = actions.counts_of(store, ref, key)
+        differing.update(recorded.get("encoder_warnings", ()))
+        rows.append({"object": str(ref), "documents_sha256": sha256, **recorded})
+        images += ImageCounts.from_dict(recorded.get("vision", {}))
     pq.write_table(pa.Table.from_pylist(rows, schema=SHARDS_SCHEMA), folder / "shards.parquet", compression="zstd")
     counts: dict[str, Any] = {"tokenizer": str(tokenizer), "shards": len(rows)} | {
         n: sum(row[n] for row in rows) for n in SUMMED
@@ -262,6 +266,6 @@ def read_shards(work: Workplace, tokenizer: str, corpus: str) -> list[Shard]:
     shards = []
     for row in rows:
         ref = ObjectRef.parse(row["object"])
-        where = objects.require_object(work.store, ref)
+        where = objects.folder_of(work.store, ref)
         shards.append(Shard(ref, where, row["part"], row["documents_sha256"], row["documents"], row["tokens"]))
     return shards

@@ -78,7 +78,7 @@ def build(work: Workplace, tokenizer: str) -> Built:
     build_model: Build = partial(train, work.store, train_config(work.project, tokenizer), sample, config.seed, unicode)
     if sum(part.fraction * part.train_bytes for part in sample) >= LARGE_SAMPLE:
         build_model = partial(call_apart, build_model)
-    return finish(work, asset_key(tokenizer), Unit(action, build_model))
+    return finish(work, asset_key(tokenizer), Unit(action, build_model, reads=tuple(part.read for part in sample)))
 
 
 def why_stale(before: Action, now: Action) -> str | None:

@@ -19,11 +19,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tokpack_core.errors import InputError, StoreError
+from tokpack_core.megatron.indexed_reader import IndexedReader
 from tokpack_core.stages import export
 from tokpack_core.stages.pack import Block, first_rows, read_blocks
 from tokpack_core.store import objects
 from tokpack_core.store.lineage import LineageGraph
-from tokpack_core.store.objects import ObjectRef
+from tokpack_core.store.objects import ObjectFile, ObjectRef
 from tokpack_core.store.store import Store
 
 DESCRIBED = ["id", "lang", "source", "row", "split", "tokens"]
@@ -77,7 +78,7 @@ def open_dataset(store: Store, graph: LineageGraph, ref: ObjectRef) -> DatasetVe
     for block in blocks:
         first.append(packs[block.corpus, block.split])
         packs[block.corpus, block.split] += block.packs
-    counts = objects.read_manifest(store, ref).counts
+    counts = objects.stated_manifest(store, ref).counts
     return DatasetVersion(
         store,
         ref,
@@ -100,8 +101,9 @@ def part_path(store: Store, graph: LineageGraph, shard: ObjectRef) -> Path:
     action = graph.action(shard)
     sha256 = action.inputs["part"] if action else ""
     for ref in graph.files.get(sha256, []):
-        for file in objects.read_manifest(store, ref).files:
+        for file in objects.stated_manifest(store, ref).files:
             if file.sha256 == sha256:
+                objects.require_files(store, [ObjectFile(ref, file.path)])
                 return objects.folder_of(store, ref) / file.path
     raise StoreError(f"{shard}: the normalized text that it was made from is gone; build the dataset again")
 
@@ -148,6 +150,15 @@ def find_document(version: DatasetVersion, document: str) -> list[dict[str, Any]
     if not places:
         raise InputError(f"no document of {version.ref} has the id {document!r}")
     return places
+
+
+def tokens_of(version: DatasetVersion, shard: ObjectRef, row: int) -> npt.NDArray[np.integer]:
+    """Ids of the document at a row of a shard, EOD included."""
+    objects.require_files(version.store, [ObjectFile(shard, "part.bin"), ObjectFile(shard, "part.idx")])
+    reader = IndexedReader(objects.folder_of(version.store, shard) / "part")
+    first, last = reader.index.document_indices[row : row + 2]
+    pieces = [reader.sequence(sequence) for sequence in range(first, last)]
+    return np.concatenate(pieces) if pieces else np.zeros(0, reader.index.dtype)
 
 
 def segment(version: DatasetVersion, block: int, plan: dict[str, npt.NDArray[Any]], at: int, document: str) -> Segment:

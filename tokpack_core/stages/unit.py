@@ -1,5 +1,8 @@
 """Units of work: each is keyed by its action, built in a staging folder, published, and reused ever after.
 
+What a unit reads of the store is proven before it is built and looked at again before it is published, so nothing is
+made from a file that was altered.
+
 Everything happens under the lease of a build: an object is claimed before anything relies on it, here and in the
 worker processes, which take part in the same lease.
 """
@@ -15,10 +18,10 @@ from typing import Any
 
 from tokpack_core.engine import Engine, LocalEngine
 from tokpack_core.stages.file_errors import file_errors
-from tokpack_core.store import actions, leases, objects
+from tokpack_core.store import actions, leases, objects, publication
 from tokpack_core.store.actions import Action
 from tokpack_core.store.leases import Lease
-from tokpack_core.store.objects import ObjectRef
+from tokpack_core.store.objects import ObjectFile, ObjectRef
 from tokpack_core.store.store import Store
 
 SMALL_WORK = 4 * 10**6
@@ -36,11 +39,13 @@ class Unit:
         action: names everything that shapes the bytes.
         build: does the work.
         weight: bytes of input, for progress.
+        reads: files of the store that `build` opens.
     """
 
     action: Action
     build: Build
     weight: int = 1
+    reads: tuple[ObjectFile, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,24 +108,28 @@ def find(store: Store, lease: Lease, units: Sequence[Unit]) -> list[ObjectRef | 
     """The published object of each unit that ran before.
 
     Raises:
-        StoreError: an object was altered.
+        StoreError: an object shows that it was altered.
     """
     recorded = [actions.lookup(store, unit.action) for unit in units]
     lease.claim(*(ref for ref in recorded if ref is not None))
     found = [ref if ref is not None and objects.exists(store, ref) else None for ref in recorded]
     for ref in found:
         if ref is not None:
-            objects.require_object(store, ref)
+            objects.read_manifest(store, ref)
     return found
 
 
 def build_unit(store: Store, lease: Lease, unit: Unit) -> ObjectRef:
     stage = unit.action.stage
-    with objects.staging(store) as folder:
+    lease.require_writable()
+    with publication.staging(store) as folder:
+        proven = objects.require_files(store, unit.reads)
         with file_errors(store, f"build {stage}"):
             counts = unit.build(folder)
-        ref = objects.publish(store, stage, folder, counts, lease.claim)
-    actions.record(store, unit.action, ref)
+        if not objects.still_the_same(proven):
+            objects.require_files(store, unit.reads)
+        ref = publication.publish(store, stage, folder, counts, lease.claim)
+    actions.record(store, unit.action, ref, counts)
     return ref
 
 
@@ -133,6 +142,8 @@ def run_units(store: Store, engine: Engine, units: Sequence[Unit], on_progress: 
     with leases.hold(store) as lease:
         found = find(store, lease, units)
         missing = [unit for unit, ref in zip(units, found, strict=True) if ref is None]
+        if missing:
+            lease.require_writable()
         built = build_units(store, engine, lease, missing, on_progress)
     refs = [ref or built[unit.action.key] for unit, ref in zip(units, found, strict=True)]
     return UnitResults(refs, len(missing), len(units) - len(missing))

@@ -1,4 +1,8 @@
-"""Actions: what was run, keyed by everything that shapes its bytes, and the object that came out."""
+"""Actions: what was run, keyed by everything that shapes its bytes, and the object and counts that came out.
+
+Actions that give the same content share an object, and its manifest tells the counts of the first; the record of each
+action has its own, which is what may differ (documents that a packing policy dropped, or that were tried).
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,10 @@ import orjson
 
 from tokpack_core.errors import StoreError
 from tokpack_core.store.files import replace_file, store_errors
-from tokpack_core.store.objects import ObjectRef, exists
+from tokpack_core.store.objects import ObjectRef, exists, read_manifest
 from tokpack_core.store.store import Store
+
+COUNTS = "counts"
 
 
 @dataclass(frozen=True)
@@ -68,14 +74,14 @@ def lookup(store: Store, action: Action) -> ObjectRef | None:
         return ref if exists(store, ref) else None
 
 
-def record(store: Store, action: Action, ref: ObjectRef) -> None:
+def record(store: Store, action: Action, ref: ObjectRef, counts: dict[str, Any]) -> None:
     """Records what an action gave; call it when the object is published, not before.
 
     Raises:
         StoreError: the store cannot be written.
     """
-    document = asdict(action) | {"object": str(ref)}
-    content = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+    document = asdict(action) | {"object": str(ref), COUNTS: counts}
+    content = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY)
     with store_errors(store.root, f"record {action.stage}"):
         replace_file(path_of(store, action.stage, action.key), content, store.tmp)
 
@@ -94,6 +100,21 @@ def read_action(store: Store, stage: str, key: str) -> Action:
             raise StoreError(f"{path}: the action is not in this store; build the asset again") from None
 
 
+def counts_of(store: Store, ref: ObjectRef, key: str) -> dict[str, Any]:
+    """The counts of the action `key` that gave `ref`; of one recorded without, those of the object's manifest.
+
+    Raises:
+        StoreError: the object is missing or was altered, or the record cannot be read.
+    """
+    manifest = read_manifest(store, ref)
+    with store_errors(store.root, "read an action"), contextlib.suppress(FileNotFoundError, ValueError, AttributeError):
+        document = orjson.loads(path_of(store, ref.stage, key).read_bytes())
+        if document.get("object") == str(ref):
+            counts: dict[str, Any] = document.get(COUNTS, manifest.counts)
+            return counts
+    return manifest.counts
+
+
 def load_record(path: Path) -> tuple[Action, ObjectRef]:
     """The action and object that a file records.
 
@@ -103,6 +124,7 @@ def load_record(path: Path) -> tuple[Action, ObjectRef]:
     try:
         document = orjson.loads(path.read_bytes())
         ref = ObjectRef.parse(document.pop("object"))
+        document.pop(COUNTS, None)
         return Action(**document), ref
     except (ValueError, KeyError, TypeError, AttributeError):
         raise StoreError(f"{path}: the record was altered; remove the file and build again") from None

@@ -15,6 +15,7 @@ collection names what it is about to remove, and then reads the claims.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import threading
 import time
@@ -41,13 +42,19 @@ TOUCH_SECONDS = 60
 
 @dataclass
 class Lease:
-    """A lease held by this process, or by the one that this process works for."""
+    """A lease held by this process, or by the one that this process works for.
+
+    Attributes:
+        refused: why a build could not write its lease: the store is read-only. Then it may read what there is, which
+            nobody can remove from such a store, and make nothing.
+    """
 
     store: Store
     name: str
     claimed: set[ObjectRef] = field(default_factory=set)
     users: int = 0
     owner: int = field(default_factory=os.getpid)
+    refused: StoreError | None = None
     _process: str = field(default_factory=lambda: uuid.uuid4().hex)
     _done: threading.Event = field(default_factory=threading.Event)
 
@@ -62,7 +69,7 @@ class Lease:
             StoreError: the store cannot be written.
         """
         new = [ref for ref in refs if ref not in self.claimed]
-        if not new:
+        if not new or self.refused:
             return
         with store_errors(self.store.root, "write a lease"):
             # Opened and closed each time: other hosts see what was written before the close.
@@ -82,6 +89,11 @@ class Lease:
         with store_errors(self.store.root, "write a lease"):
             make_folder(self.store.leases)
             replace_file(self.header, orjson.dumps(document), self.store.tmp)
+
+    def require_writable(self) -> None:
+        """Raises StoreError where a build may only read."""
+        if self.refused:
+            raise self.refused
 
     def keep_touching(self) -> None:
         """Touches the lease every minute from a thread, for hosts that cannot see this process."""
@@ -139,11 +151,21 @@ def enter_build(store: Store) -> Lease:
         lease = _builds.get(store.root)
         if lease is None:
             lease = Lease(store, uuid.uuid4().hex)
-            lease.begin([holder_of(os.getpid())], None, BUILD)
-            lease.keep_touching()
+            try:
+                lease.begin([holder_of(os.getpid())], None, BUILD)
+                lease.keep_touching()
+            except StoreError as error:
+                if not is_read_only(error):
+                    raise
+                lease.refused = error
             _builds[store.root] = lease
         lease.users += 1
         return lease
+
+
+def is_read_only(error: StoreError) -> bool:
+    cause = error.__cause__
+    return isinstance(cause, OSError) and cause.errno in (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 def leave_build(lease: Lease) -> None:

@@ -49,7 +49,7 @@ class LineageGraph:
 
     manifests: dict[ObjectRef, Manifest] = field(default_factory=dict)
     faults: dict[ObjectRef, str] = field(default_factory=dict)
-    """Objects that are damaged or gone, and why."""
+    """Objects that are damaged or gone, and why; of a damaged one, the manifest may stand."""
     files: dict[str, list[ObjectRef]] = field(default_factory=lambda: defaultdict(list))
     """sha256 of a file to the objects that hold it."""
     sources: dict[ObjectRef, dict[str, str]] = field(default_factory=dict)
@@ -106,9 +106,10 @@ def read_graph(store: Store, inventory: InventoryStage | None = None) -> Lineage
     graph = LineageGraph()
     for ref in objects.list_objects(store):
         try:
-            graph.manifests[ref] = objects.read_manifest(store, ref)
-            for file in graph.manifests[ref].files:
+            manifest = graph.manifests[ref] = objects.stated_manifest(store, ref)
+            for file in manifest.files:
                 graph.files[file.sha256].append(ref)
+            objects.require_unaltered(store, manifest, manifest.files, unknown_too=False)
         except StoreError as error:
             graph.faults[ref] = str(error)
     for action, ref in actions.list_actions(store):
@@ -167,7 +168,7 @@ def link_inventories(store: Store, graph: LineageGraph, inventory: InventoryStag
     """Puts each inventory upstream of what was made from exactly the files that it lists."""
     listed: dict[bytes, ObjectRef] = {}
     for ref in graph.manifests:
-        if ref.stage == inventory.stage:
+        if ref.stage == inventory.stage and ref not in graph.faults:
             graph.sources[ref] = inventory.read(objects.folder_of(store, ref))
             listed[file_set(graph.sources[ref])] = ref
     for ref, upstream in graph.upstream.items():
@@ -200,16 +201,29 @@ def find_object(store: Store, graph: LineageGraph, name: str) -> ObjectRef:
     if path.is_file():
         found = objects_with_file(graph, sha256_of(path))
     else:
-        prefix = name.rpartition("/")[2]
-        found = [r for r in graph.upstream if len(prefix) >= SHORTEST_DIGEST and r.digest.startswith(prefix)]
+        found = [ref for ref in graph.upstream if is_meant(ref, name)]
     if len(found) == 1 or (found and path.is_file()):
         return found[0]
     if found:
         listed = ", ".join(map(str, found[:3]))
         raise InputError(f"{name}: means {len(found)} objects ({listed}, ...); name one of them")
+    removed = [(ref, entries) for ref, entries in graph.versions.items() if is_meant(ref, name)]
+    if removed and not path.exists():
+        ref, entries = removed[0]
+        asset = entries[-1].asset
+        raise InputError(
+            f"{name}: {ref} was version {entries[-1].number} of {asset} of {entries[-1].when} and is no longer in "
+            f"{store.root}; `tokpack history {asset}` shows what is, `tokpack pin` keeps what must stay"
+        )
     raise InputError(
         f"{name}: no asset, digest or file of {store.root} is called or contains this; assets: {', '.join(assets)}"
     )
+
+
+def is_meant(ref: ObjectRef, name: str) -> bool:
+    """Whether a name is a (shortened) digest of an object, with or without the stage before it."""
+    prefix = name.rpartition("/")[2]
+    return len(prefix) >= SHORTEST_DIGEST and ref.digest.startswith(prefix)
 
 
 def objects_with_file(graph: LineageGraph, sha256: str) -> list[ObjectRef]:

@@ -6,6 +6,7 @@
 <store>/assets/<asset key>/<n>.json    an asset's history, append-only
 <store>/leases/                        what running processes hold, see leases.py
 <store>/pins/<name>.json               what is kept by name
+<store>/verified/<stage>/<digest>.json which files were compared with their sha256, see verified.py
 <store>/tmp/                           work in progress, renamed into place when complete
 """
 
@@ -22,7 +23,7 @@ from tokpack_core.store.files import create_exclusively, make_folder, replace_fi
 
 LAYOUT = 1
 MARKER = "store.json"
-FOLDERS = ("tmp", "objects", "actions", "assets", "leases", "pins")
+FOLDERS = ("tmp", "objects", "actions", "assets", "leases", "pins", "verified")
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,10 @@ class Store:
     @property
     def pins(self) -> Path:
         return self.root / "pins"
+
+    @property
+    def verified(self) -> Path:
+        return self.root / "verified"
 
     @property
     def tmp(self) -> Path:
