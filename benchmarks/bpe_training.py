@@ -19,9 +19,13 @@ import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SEPARATOR = "<|endoftext|>"
-BLOCK = 2**23
+BLOCK = 2**21
 ONCE = ("huggingface", "sentencepiece")
 PEERS = {
     "tokpack, 1 worker": None,
@@ -57,14 +61,24 @@ def documents(path: Path) -> Iterator[list[bytes]]:
     yield [rest]
 
 
-def train_tokpack(path: Path, size: int, workers: int) -> Merges:
+def as_array(texts: list[bytes]) -> pa.Array:
+    """Without `pa.array`, which imports pandas."""
+    import numpy as np
     import pyarrow as pa
 
+    from tokpack_core.corpus.text_buffers import text_array
+
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum([len(text) for text in texts], out=offsets[1:])
+    return text_array(np.frombuffer(b"".join(texts), np.uint8), offsets, pa.binary())
+
+
+def train_tokpack(path: Path, size: int, workers: int) -> Merges:
     from tokpack_core.bpe.merge_settings import MergeSettings
     from tokpack_core.bpe.training import train_merges
     from tokpack_core.tokenizers.pretokenizers import SPLITS
 
-    arrays = (pa.array(texts, pa.binary()) for texts in documents(path))
+    arrays = map(as_array, documents(path))
     merges, _ = train_merges(arrays, SPLITS["gpt2"], MergeSettings(size), workers)
     pairs = zip(merges.left.tolist(), merges.right.tolist(), strict=True)
     return [(merges.tokens[left], merges.tokens[right]) for left, right in pairs]

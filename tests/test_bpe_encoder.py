@@ -25,6 +25,7 @@ from tokpack_core.tokenizers.byte_bpe_engine import bpe_model, equal_encoder
 from tokpack_core.tokenizers.encoded import Encoded, from_lists
 from tokpack_core.tokenizers.hard_texts import hard_texts
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS, SPLITS
+from tokpack_core.tokenizers.token_bytes import byte_level_bytes
 
 LONG = [unit * 60_000 for unit in ("a", " ", "\n", "1", "ab", "你", " \n", "A", "-", "é")]
 
@@ -81,6 +82,17 @@ def test_every_code_point() -> None:
     characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
     texts = pa.array(["".join(characters[start : start + 9000]) for start in range(0, len(characters), 9000)])
     assert_equal(encoder.encode(texts), by_library(engine, texts))
+
+
+@pytest.mark.parametrize("unit", ["a", " ", "1", "\u4f60", "'"])
+def test_a_megabyte_of_one_character(unit: str) -> None:
+    """In quadratic time this would take hours."""
+    encoder = our_encoder("gpt2")
+    text = unit * (10**6 // len(unit.encode()))
+    ids = {token: name for name, token in engine_of("gpt2").get_vocab().items()}
+    found = encoder.encode(pa.array([text])).ids
+    spelled = b"".join(byte_level_bytes(ids[token]) or b"" for token in found.tolist())
+    assert spelled == text.encode()
 
 
 def test_no_text_and_large_strings() -> None:

@@ -39,6 +39,7 @@ class MergeLoop:
         """
         cells = np.ones(len(self.merges), np.int32)
         scratch = self._scratch()
+        first_share = [array[:1] for array in scratch]
         many = MANY if self.workers > 1 else UNLIMITED
         rest: Any = [*pairs, *heap_of(*pairs[:2], arena, self.begins, *self.limits[1:])]
         while True:
@@ -47,7 +48,7 @@ class MergeLoop:
                 self.weights,
                 *rest,
                 cells,
-                *scratch,
+                *first_share,
                 arena,
                 self.begins,
                 self.merges,
