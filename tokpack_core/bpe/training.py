@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,9 @@ from tokpack_core.bpe.regex_splitting import count_pieces
 from tokpack_core.bpe.small_merges import learn_merges_in_python
 from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.errors import InputError
+
+if TYPE_CHECKING:
+    from tokpack_core.bpe.pretoken_counts import PretokenCounts
 
 SMALL = 10**6
 """Bytes of text up to which plain Python is faster than loading the kernels, let alone compiling them."""
@@ -52,16 +56,22 @@ def train_merges(
     # Loading the kernels takes longer than small texts need altogether.
     from tokpack_core.bpe.merges import learn_merges
     from tokpack_core.bpe.pretoken_counting import count_parts
-    from tokpack_core.bpe.pretoken_counts import without_long
 
     parts, seen.bytes_unmatched = count_parts(chain(drained(head), counted), splits, workers)
-    if settings.max_pretoken_bytes is None:
+    limit_length(parts, settings.max_pretoken_bytes, seen)
+    return learn_merges(parts, settings, workers), seen
+
+
+def limit_length(parts: list[PretokenCounts], limit: int | None, seen: Seen) -> None:
+    """Leaves out what is longer than the limit; without one, refuses text that is hardly split."""
+    from tokpack_core.bpe.pretoken_counts import without_long
+
+    if limit is None:
         lengths = np.concatenate([np.diff(part.offsets) for part in parts])
         refuse_unsplit(lengths, np.concatenate([part.counts for part in parts]))
-    for number, part in enumerate(parts):
-        parts[number], dropped = without_long(part, settings.max_pretoken_bytes)
+    for number in range(len(parts)):
+        parts[number], dropped = without_long(parts[number], limit)
         seen.bytes_dropped += dropped
-    return learn_merges(parts, settings, workers), seen
 
 
 def train_small(arrays: list[pa.Array], splits: tuple[str, ...], settings: MergeSettings, seen: Seen) -> Merges:

@@ -42,7 +42,7 @@ from tokpack_core.tokenizers.tokenizer_json import as_special, normalizer_of
 OPTIONS = {"digits", "max_token_length", "max_pretoken_bytes", "alphabet"}
 """Recorded if they are set."""
 MOST_WORKERS = 8
-"""Each has a table of pretokens of its own, and the merges, which follow, have one thread."""
+"""Each has a table of pretokens of its own, and most merges, which follow, have one thread."""
 
 
 def train_byte_bpe(config: TrainConfig, texts: Iterator[pa.Array], unicode: UnicodeForm) -> Tokenizer:
