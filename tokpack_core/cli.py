@@ -176,6 +176,8 @@ def train(
     export: Annotated[
         Literal["exact", "hf"] | None,
         typer.Option(help="boundless_bpe: our file, or a stock one that is nearly the same.", show_default="exact"),
+    seed_vocabulary: Annotated[
+        Path | None, typer.Option(help="sentencepiece_unigram: a file of entries, one a line, to start from.")
     ] = None,
     text_field: TextField = "text",
     content_field: ContentField = None,
@@ -212,6 +214,7 @@ def train(
             "tie_winner": tie_winner,
             "max_words": max_words,
             "export": export,
+            "seed_vocabulary": None if seed_vocabulary is None else str(seed_vocabulary),
         }
         config = command.train_config(family, vocab_size, special_token or [], options)
         reading = open_files(files, text_field, content_field, id_field, lang_field, lang, txt_document, on_error)

@@ -238,6 +238,7 @@ TAKEN_BY: dict[str, tuple[Family, ...]] = {
     "delete_threshold": ("byte_bpe",),
     "character_coverage": ("sentencepiece_bpe", "sentencepiece_unigram", "wordpiece"),
     "wordpiece_criterion": ("wordpiece",),
+    "seed_vocabulary": ("sentencepiece_unigram",),
     "path": ("pretrained",),
     **dict.fromkeys(("mergeable", "script_aware", "tie_winner", "max_words", "export"), ("boundless_bpe", "superbpe")),
     **dict.fromkeys(("transition_size", "joins"), ("superbpe",)),
@@ -306,6 +307,8 @@ class TrainConfig(SuperwordOptions):
     """sentencepiece, wordpiece: share of characters that get a piece of their own; the rest becomes bytes or unk."""
     wordpiece_criterion: Literal["likelihood", "frequency"] = "frequency"
     """wordpiece: merge the pair of greatest count(ab), or of greatest count(ab) / (count(a) · count(b))."""
+    seed_vocabulary: str | None = None
+    """sentencepiece_unigram: a text file with one entry a line (morphemes, words) that training starts from."""
     path: str | None = None
     """pretrained: tokenizer.json, x.model, x.tiktoken, or a folder with one of them."""
 
@@ -337,11 +340,11 @@ class TrainConfig(SuperwordOptions):
     def parameters(self) -> dict[str, Any]:
         """What shapes the tokenizer, for keys and manifests: family, size, tokens, and what differs from the default.
 
-        The path of a pretrained tokenizer is left out: its files are its input.
+        Paths are left out: files are inputs.
         """
         always: dict[str, Any] = {"family": self.family, "vocab_size": self.vocab_size}
         always["special_tokens"] = self.special_tokens.by_role()
-        return self.model_dump(mode="json", exclude_defaults=True, exclude={"path"}) | always
+        return self.model_dump(mode="json", exclude_defaults=True, exclude={"path", "seed_vocabulary"}) | always
 
 
 class TokenizerConfig(TrainConfig):

@@ -44,6 +44,8 @@ MOST_CELLS = 2**31 - 2
 def count_pretokens(texts: Iterator[pa.Array], splits: tuple[str, ...], workers: int = 1) -> PretokenCounts:
     """All counts in one: see `count_parts`."""
     parts, _ = count_parts(texts, splits, workers)
+    if not parts:
+        return PretokenCounts(np.empty(0, np.uint8), np.zeros(1, np.int64), np.empty(0, np.int64))
     offsets = np.zeros(1 + sum(part.counts.size for part in parts), np.int64)
     np.cumsum(np.concatenate([np.diff(part.offsets) for part in parts]), out=offsets[1:])
     return PretokenCounts(

@@ -42,7 +42,10 @@ def asset_key(tokenizer: str) -> str:
 
 def train_config(project: Project, tokenizer: str) -> TrainConfig:
     config = project.tokenizers[tokenizer]
-    return TrainConfig(**config.model_dump(exclude=REPORTED_BY_CONFIG, exclude_unset=True))
+    shaping = config.model_dump(exclude=REPORTED_BY_CONFIG, exclude_unset=True)
+    if config.seed_vocabulary is not None:
+        shaping["seed_vocabulary"] = str(project.base / config.seed_vocabulary)
+    return TrainConfig(**shaping)
 
 
 def parameters(project: Project, tokenizer: str) -> dict[str, Any]:
@@ -64,7 +67,7 @@ def build(work: Workplace, tokenizer: str) -> Built:
         STAGE,
         VERSION,
         parameters(work.project, tokenizer),
-        {"sample": sample_inputs(sample)},
+        {"sample": sample_inputs(sample)} | seed_inputs(train_config(work.project, tokenizer)),
         library_versions(*LIBRARIES),
     )
     entry = history.latest(work.store, asset_key(tokenizer))
@@ -79,6 +82,16 @@ def build(work: Workplace, tokenizer: str) -> Built:
     if sum(part.fraction * part.train_bytes for part in sample) >= LARGE_SAMPLE:
         build_model = partial(call_apart, build_model)
     return finish(work, asset_key(tokenizer), Unit(action, build_model, reads=tuple(part.read for part in sample)))
+
+
+def seed_inputs(config: TrainConfig) -> dict[str, str]:
+    """The digest of the seed vocabulary, if there is one."""
+    if config.seed_vocabulary is None:
+        return {}
+    path = Path(config.seed_vocabulary)
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; correct `seed_vocabulary` in the configuration")
+    return {"seed_vocabulary": sha256_of(path)}
 
 
 def why_stale(before: Action, now: Action) -> str | None:

@@ -101,3 +101,18 @@ def encode_documents(data, offsets, classes, keys, children, tokens, longest, un
             else:
                 used = encode_word(data, begin, at, keys, children, tokens, unk, ids, used)
         ends[document] = used
+
+
+@njit(cache=True)
+def count_pieces(data, offsets, counts, keys, children, tokens, totals):  # type: ignore[no-untyped-def]
+    """Adds to totals[id] how often each piece occurs anywhere in the words, each counted counts[word] times."""
+    for word in range(counts.size):
+        for begin in range(offsets[word], offsets[word + 1]):
+            node = BEGIN
+            for at in range(begin, offsets[word + 1]):
+                slot = edge_slot(node, data[at], keys)
+                if keys[slot] == 0:
+                    break
+                node = children[slot]
+                if tokens[node] != NONE:
+                    totals[tokens[node]] += counts[word]

@@ -44,6 +44,7 @@ from tokpack_core.corpus.text_buffers import text_array
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.seed_pieces import SeedPieces, seed_pieces
+from tokpack_core.tokenizers.seed_vocabulary import entries_kept, read_seed_vocabulary, with_entries
 from tokpack_core.tokenizers.sentencepiece_model import SentencePieceTokenizer
 from tokpack_core.tokenizers.sentencepiece_proto import as_published
 from tokpack_core.tokenizers.sentencepiece_words import LONGEST, SeenText, Words, count_words
@@ -82,6 +83,7 @@ def train_sentencepiece(config: TrainConfig, texts: Iterator[pa.Array], unicode:
     words = count_words(texts, seen)
     if not words.counted.counts.size:
         raise InputError("the training sample holds no text: check `train_on` and the train split of its corpora")
+    entries = read_seed_vocabulary(Path(config.seed_vocabulary)) if config.seed_vocabulary else []
     stand_ins = free_characters(words.characters)
     settings = control_symbols(special_tokens)
     with tempfile.TemporaryDirectory() as folder:
@@ -89,7 +91,7 @@ def train_sentencepiece(config: TrainConfig, texts: Iterator[pa.Array], unicode:
         if config.family == "sentencepiece_bpe":
             model = run_trainer(config, as_tsv(words.counted, stand_ins), settings)
         else:
-            model = train_unigram(config, words, stand_ins, settings, Path(folder))
+            model = train_unigram(config, words, entries, stand_ins, settings, Path(folder))
     described = {
         "vocab_size": config.vocab_size,
         "character_coverage": config.character_coverage,
@@ -105,17 +107,28 @@ def train_sentencepiece(config: TrainConfig, texts: Iterator[pa.Array], unicode:
     }
     metadata = Metadata(config.family, unicode, special_tokens, described, training)
     published = as_published(model, {stand_in: character for character, stand_in in stand_ins.items()})
-    return SentencePieceTokenizer(published, metadata, "the trained tokenizer")
+    tokenizer = SentencePieceTokenizer(published, metadata, "the trained tokenizer")
+    if entries:
+        kept = entries_kept(entries, tokenizer.vocabulary()["token"].to_pylist())
+        training |= {"seed_entries": len(entries), "seed_entries_kept": kept}
+    return tokenizer
 
 
 def train_unigram(
-    config: TrainConfig, words: Words, stand_ins: dict[str, str], settings: dict[str, Any], folder: Path
+    config: TrainConfig,
+    words: Words,
+    entries: list[str],
+    stand_ins: dict[str, str],
+    settings: dict[str, Any],
+    folder: Path,
 ) -> bytes:
     """Few seeds are enough as a rule, and cost less; if too few of them are left in the end, all that there may be."""
     chosen = covered(words.characters, config.character_coverage)
     seeds = seed_pieces(words.counted, chosen)
     few = SEEDS_PER_ENTRY * (config.vocab_size or 0)
     for taken in (seeds.first(few), seeds):
+        if entries:
+            taken = with_entries(taken, entries, words.counted)
         given = settings | {"seed_sentencepieces_file": write_seeds(taken, stand_ins, folder)}
         try:
             return run_trainer(config, as_tsv(words.counted, stand_ins), given)

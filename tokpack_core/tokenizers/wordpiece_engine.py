@@ -19,15 +19,14 @@ import pyarrow as pa
 from tokenizers import Tokenizer as Engine
 
 from tokpack_core.bpe.unicode_categories import CODE_POINTS
-from tokpack_core.corpus.text_buffers import read_only, text_buffers
+from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.tokenizers.encoded import Encoded, concatenate
+from tokpack_core.tokenizers.piece_trie import piece_trie
 from tokpack_core.tokenizers.piece_trie_kernels import (
     ALONE,
     BEGIN,
     CONTINUE,
     DROPPED,
-    NONE,
-    build,
     encode_documents,
 )
 from tokpack_core.tokenizers.text_batches import text_batches
@@ -68,17 +67,9 @@ class WordPieceEncoder:
         ids: dict[str, int] = model["vocab"]
         inside = [(piece[len(prefix) :], CONTINUE, token) for piece, token in ids.items() if piece.startswith(prefix)]
         entries = [entry for entry in inside if entry[0]] + [(piece, BEGIN, token) for piece, token in ids.items()]
-        pieces = [piece.encode() for piece, _, _ in entries]
-        offsets = np.zeros(len(pieces) + 1, np.int64)
-        np.cumsum([len(piece) for piece in pieces], out=offsets[1:])
-        size = int(offsets[-1])
-        self._keys = np.zeros(1 << (2 * size + 1).bit_length(), np.int64)
-        self._children = np.zeros(self._keys.size, np.int32)
-        tokens = np.full(size + 2, NONE, np.int32)
-        roots, places = (np.array([entry[column] for entry in entries], np.int32) for column in (1, 2))
-        data = read_only(np.frombuffer(b"".join(pieces), np.uint8))
-        nodes = build(data, offsets, roots, places, self._keys, self._children, tokens)
-        self._tokens = tokens[:nodes].copy()
+        pieces, roots, tokens = zip(*entries, strict=True)
+        trie = piece_trie(pieces, roots, tokens)
+        self._keys, self._children, self._tokens = trie.keys, trie.children, trie.tokens
         self._classes = classes
         self._unk = ids[model["unk_token"]]
         self._longest = int(model["max_input_chars_per_word"])
