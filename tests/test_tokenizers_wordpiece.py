@@ -187,6 +187,7 @@ def test_words_with_uncovered_characters_are_counted() -> None:
     ("config", "texts", "said"),
     [
         (TrainConfig(family="wordpiece", vocab_size=100), [""], "holds no text"),
+        (TrainConfig(family="wordpiece", vocab_size=100), [" \n"], "nothing but white space"),
         (TrainConfig(family="wordpiece", vocab_size=6), ["abc"], "3 characters, each in two forms, and 1 special"),
         (
             TrainConfig(family="wordpiece", vocab_size=50, special_tokens=SpecialTokens(eod="end")),

@@ -176,6 +176,7 @@ def train(
     export: Annotated[
         Literal["exact", "hf"] | None,
         typer.Option(help="boundless_bpe: our file, or a stock one that is nearly the same.", show_default="exact"),
+    ] = None,
     seed_vocabulary: Annotated[
         Path | None, typer.Option(help="sentencepiece_unigram: a file of entries, one a line, to start from.")
     ] = None,

@@ -25,6 +25,7 @@ from tokenizers import Tokenizer as Engine
 
 from tokpack_core.bpe.unicode_categories import WHITE_SPACE
 from tokpack_core.config import TrainConfig, UnicodeForm
+from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.counted_text import CountedText, counted_text, room_for_text
 from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
 from tokpack_core.tokenizers.metadata import Metadata
@@ -50,6 +51,8 @@ def train_wordpiece(config: TrainConfig, texts: Iterator[pa.Array], unicode: Uni
     text = counted_text(texts, (WORDS,))
     counts = text.character_counts()
     counts[list(WHITE_SPACE)] = 0
+    if not counts.any():
+        raise InputError("the training sample holds nothing but white space: check `train_on` and its corpora")
     characters = covering_characters(counts, config.character_coverage)
     what = f"{len(characters)} characters, each in two forms,"
     size = room_for_text(2 * len(characters), len(special_tokens), what, config.vocab_size)
