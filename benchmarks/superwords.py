@@ -160,7 +160,7 @@ def by_size(folder: Path, size: int, megabytes: list[int]) -> None:
             reading = reading_seconds(path)
             found = {
                 name: measured(kinds(size)[name], size, path, Path(temporary) / name)
-                for name in ("byte_bpe", "boundless_bpe", "superbpe, auto")
+                for name in ("byte_bpe", "boundless_bpe")
             }
             figures = ", ".join(
                 f"{name} {cpu - reading:.1f} CPU-s {memory:.0f} MB" for name, (cpu, memory) in found.items()

@@ -21,13 +21,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tokpack_core.bpe.encoder import BpeModel
 from tokpack_core.errors import InputError
+
+if TYPE_CHECKING:
+    from tokpack_core.bpe.encoder import BpeModel
 
 FILE_NAME = "residues.json"
 
