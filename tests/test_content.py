@@ -20,6 +20,8 @@ from tokpack_core.corpus.normalization import NormalizationReport
 from tokpack_core.corpus.problems import Problems
 from tokpack_core.errors import InputError
 from tokpack_core.stages.normalize import normalized_batch
+from tokpack_core.tokenizers import interleaved
+from tokpack_core.vision_config import VisionConfig
 
 Content = list[dict[str, Any]]
 IMAGE = {"type": "image", "width": 640, "height": 480}
@@ -160,6 +162,23 @@ def test_blocks_are_normalized_each_by_itself(
     again, cut = with_text_blocks(normalized["content"], text_blocks(normalized))
     assert again.equals(normalized["text"])
     assert cut.equals(normalized["content"])
+
+
+@pytest.mark.parametrize("most", [1, 23 * 17, 1_000, 10**9])
+def test_batches_of_many_image_tokens_are_cut_between_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(interleaved, "MOST_IMAGE_TOKENS", most)
+    vision = VisionConfig(scheme="qwen2_5_vl")  # 23 x 17 tokens of each image
+    counts = [0, 1, 0, 5, 1, 1, 1, 0, 0, 2]
+    batch, _ = read(tmp_path, [{"content": [IMAGE] * count} for count in counts])
+    cut = list(interleaved.bounded_batches([batch], vision))
+    assert pa.Table.from_batches(cut).equals(pa.Table.from_batches([batch]))
+    for part in cut:
+        images = int(np.count_nonzero(is_image(part["content"])))
+        assert images * 23 * 17 <= most or len(part) == 1
+    assert len(cut) == {1: 9, 391: 6, 1_000: 5, 10**9: 1}[most]
+    assert [part.num_rows for part in interleaved.bounded_batches([batch], None)] == [10]
 
 
 def test_ids_tell_images_and_cuts_apart(tmp_path: Path) -> None:

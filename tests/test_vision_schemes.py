@@ -142,6 +142,9 @@ def test_fixed_latents_come_with_a_warning() -> None:
         ({"scheme": "internvl", "image_size": 450}, "image_size 450 is no multiple of the 28 pixels"),
         ({"scheme": "llava_next", "grid": [[336, 500]]}, "[336, 500] is no multiple of image_size 336"),
         ({"scheme": "qwen2_5_vl", "min_pixels": 0}, "greater than or equal to 1"),
+        ({"scheme": "qwen2_5_vl", "max_pixels": 2**31}, "an image could become 2739137 tokens: at most 1048576"),
+        ({"scheme": "vit_patches", "image_size": 65_536, "patch_size": 1}, "an image could become 4294967296 tokens"),
+        ({"scheme": "internvl", "max_tiles": 256, "image_size": 4_480}, "an image could become 6579200 tokens"),
     ],
 )
 def test_wrong_parameters_are_told(parameters: dict[str, object], said: str) -> None:

@@ -43,6 +43,20 @@ DEFAULTS: dict[VisionScheme, dict[str, Any]] = {
 FIXED_LATENTS: tuple[VisionScheme, ...] = ("perceiver", "q_former")
 
 
+MOST_TOKENS = 2**20
+"""Of one image."""
+
+
+def most_tokens(parameters: dict[str, Any]) -> int:
+    """About how many tokens an image has at most."""
+    token = parameters.get("patch_size", 1) * parameters.get("merge_size", 1)
+    tile = (parameters.get("image_size", 0) // token) ** 2
+    grid = max((height * width // token**2 for height, width in parameters.get("grid", ())), default=0)
+    tiles = parameters.get("max_tiles", 0) + parameters.get("thumbnail", False)
+    native: int = parameters.get("max_pixels", 0) // token**2
+    return max(tile * max(tiles, 1) + grid, native)
+
+
 class VisionConfig(BaseModel):
     """A scheme and what of its parameters differs from the published default."""
 
@@ -84,6 +98,9 @@ class VisionConfig(BaseModel):
         for side in [value["image_size"]] if "image_size" in value else []:
             if side % unit:
                 raise ValueError(f"image_size {side} is no multiple of the {unit} pixels of a token")
+        most = most_tokens(value)
+        if most > MOST_TOKENS:
+            raise ValueError(f"an image could become {most} tokens: at most {MOST_TOKENS} are possible")
         for pair in value.get("grid", ()):
             if any(not 1 <= side <= 2**16 or side % value["image_size"] for side in pair):
                 raise ValueError(f"grid: {list(pair)} is no multiple of image_size {value['image_size']} on both sides")

@@ -22,7 +22,7 @@ from tokpack_core.megatron.indexed_dataset import dtype_for
 from tokpack_core.megatron.shards import ShardWriter
 from tokpack_core.packing.image_spans import document_runs
 from tokpack_core.tokenizers.framing import framed
-from tokpack_core.tokenizers.interleaved import ImageCounts, encode_interleaved
+from tokpack_core.tokenizers.interleaved import ImageCounts, bounded_batches, encode_interleaved
 from tokpack_core.vision.schemes import warnings
 from tokpack_core.vision_config import VisionConfig
 
@@ -71,7 +71,7 @@ def encode_images(
             progress("encoding", reading.bytes, "B", quiet) as on_done,
             ShardWriter(draft, dtype, tokenizer.vocab_size) as shard,
         ):
-            for batch in reading.batches(on_done):
+            for batch in bounded_batches(reading.batches(on_done), vision):
                 encoded, spans, found = encode_interleaved(tokenizer, batch, vision, placeholder)
                 images += found
                 if eod is not None:

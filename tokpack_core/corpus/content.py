@@ -73,8 +73,11 @@ def read_side(block: Mapping[str, object], side: str, where: str) -> int:
 
 
 def image_name(block: Mapping[str, object]) -> str | None:
-    found = (block.get(name) for name in NAMES)
-    return next((str(name) for name in found if isinstance(name, str | int) and not isinstance(name, bool)), None)
+    for name in NAMES:
+        found = block.get(name)
+        if isinstance(found, str) or (isinstance(found, int) and not isinstance(found, bool)):
+            return str(found)
+    return None
 
 
 def has_content(batch: pa.RecordBatch) -> bool:

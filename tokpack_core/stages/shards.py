@@ -42,7 +42,7 @@ from tokpack_core.tokenizers.checked_encoding import encode_checked
 from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.encoder_choice import encoder_choice
 from tokpack_core.tokenizers.framing import framed, without_last
-from tokpack_core.tokenizers.interleaved import SPANS, ImageCounts, encode_interleaved, encode_text
+from tokpack_core.tokenizers.interleaved import SPANS, ImageCounts, bounded_batches, encode_interleaved, encode_text
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.special_tokens_in_text import encode_with_special_tokens
 from tokpack_core.vision.schemes import warnings
@@ -189,7 +189,7 @@ def write_shard(tokenizer_folder: Path, framing: Framing, part: Path, part_sha25
         ShardWriter(folder / "part", dtype_for(tokenizer.vocab_size), tokenizer.vocab_size) as shard,
         pq.ParquetWriter(folder / DOCUMENTS, schema, compression="zstd") as documents,
     ):
-        for batch in read_part(part, [*DESCRIBED, "text"]):
+        for batch in bounded_batches(read_part(part, [*DESCRIBED, "text"]), framing.vision):
             encoded, spans, found = encode_described(tokenizer, batch, framing)
             shard.append(encoded)
             rows = document_rows(batch, encoded, spans)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,10 @@ Int64 = npt.NDArray[np.int64]
 SPAN = pa.struct({"start": pa.int64(), "length": pa.int64(), "mode": pa.int8(), "image": pa.string()})
 SPANS = pa.list_(SPAN)
 """Images of a document, in order: first token within it, tokens, mode (1), and the name of the image if it has one."""
+
+
+MOST_IMAGE_TOKENS = 1 << 22
+"""Of documents that are encoded at once, besides their text."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,29 @@ def encode_text(tokenizer: Tokenizer, batch: pa.RecordBatch, encode: Encode | No
         return encoded
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(~is_image(batch["content"]))])
     return Encoded(encoded.ids, encoded.offsets[before[block_offsets(batch["content"])]])
+
+
+def bounded_batches(batches: Iterable[pa.RecordBatch], vision: VisionConfig | None) -> Iterator[pa.RecordBatch]:
+    """The same documents in batches whose images have at most MOST_IMAGE_TOKENS, or that are one document.
+
+    The few bytes of a size may become many tokens.
+    """
+    for batch in batches:
+        yield from (batch,) if vision is None else bounded_slices(batch, vision)
+
+
+def bounded_slices(batch: pa.RecordBatch, vision: VisionConfig) -> Iterator[pa.RecordBatch]:
+    content = batch["content"]
+    image = is_image(content)
+    tokens = np.zeros(image.size + 1, np.int64)
+    width, height = (column(content, name)[image].astype(np.int64) for name in ("width", "height"))
+    tokens[1:][image] = image_tokens(width, height, vision)
+    ends = np.cumsum(tokens)[block_offsets(content)]
+    start = 0
+    while start < len(batch):
+        stop = max(int(np.searchsorted(ends, ends[start] + MOST_IMAGE_TOKENS, side="right")) - 1, start + 1)
+        yield batch.slice(start, stop - start)
+        start = stop
 
 
 def encode_interleaved(
