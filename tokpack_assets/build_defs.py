@@ -27,6 +27,7 @@ CHECKS = {
     "vocabulary_utilization": "Most vocabulary entries are seen in the training sample.",
     "round_trip": "Test documents come back from encode and decode as they were.",
     "normalization_agreement": "The tokenizer's own file gives raw text the ids of normalized text.",
+    "pits": "The tokenizer has none of the common faults that the report looks for.",
     "packing_utilization": "Packs are filled with tokens, not with padding.",
     "nothing_lost": "Tokens in are tokens out, but for what policies were told to drop.",
     "readable_by_megatron": "Megatron-Core opens every prefix: indices, lengths and sizes are as it wants them.",
