@@ -15,6 +15,7 @@ from tokpack_core.tokenizers.protocol import VOCABULARY_SCHEMA, Tokenizer
 from tokpack_core.tokenizers.registry import train
 from tokpack_core.vocabulary.counts import LANGUAGE_SCHEMA, TokenCounts, count
 from tokpack_core.vocabulary.gates import evaluate
+from tokpack_core.vocabulary.probe_texts import PASSAGES
 from tokpack_core.vocabulary.report import SCHEMA_VERSION, build_report, token_bytes
 
 TEXTS = pa.array(["the cat sat on the mat, the end", "die Katze saß auf der Matte", "貓坐在墊子上,貓坐在墊子上"])
@@ -30,10 +31,9 @@ def trained(family: str) -> Tokenizer:
 
 def report_of(tokenizer: Tokenizer) -> dict[str, Any]:
     counts = count(tokenizer.encode(TEXTS), TEXTS, LANGS, tokenizer.vocab_size)
-    passages = {"en": tokenizer.encode(TEXTS.slice(0, 1)).ids.tolist()}
     facts = {"family": tokenizer.family, "special_tokens": dict(tokenizer.special_tokens)}
     zero = TokenCounts.zero(tokenizer.vocab_size)
-    return build_report("tiny", facts, tokenizer.vocabulary(), counts, zero, passages)
+    return build_report("tiny", facts, tokenizer.vocabulary(), counts, zero, tokenizer)
 
 
 def report_with(frequencies: list[int], family: str = "byte_bpe", single_bytes: int = 0) -> dict[str, Any]:
@@ -65,7 +65,9 @@ def test_report_of_a_trained_tokenizer(family: str) -> None:
     assert [row["lang"] for row in report["sample"]["languages"]] == ["und", "en", "de"]
     assert sum(report["tokens"]["sample"]) == len(ids)
     assert [token_bytes(token) for token in report["tokens"]["token"]] == vocabulary["token"].to_pylist()
-    assert report["passages"][0]["ids"] == tokenizer.encode(TEXTS.slice(0, 1)).ids.tolist()
+    english = report["passages"][0]
+    assert english["title"] == "English"
+    assert english["ids"] == tokenizer.encode(pa.array([PASSAGES["English"]])).ids.tolist()
     assert report["test"]["bytes_per_token"] is None
     assert report["test"]["vocabulary_utilization"] == 0.0
 
@@ -106,7 +108,7 @@ def test_figures_exactly_at_the_limit_pass_and_beyond_it_fail() -> None:
 
 
 def test_explanations_name_offenders_and_what_to_change() -> None:
-    rare, unused = evaluate(report_with([0, 4] + [5] * 8), TokenizerChecks(min_vocabulary_utilization=0.95))
+    rare, unused, _ = evaluate(report_with([0, 4] + [5] * 8), TokenizerChecks(min_vocabulary_utilization=0.95))
     # Eight entries are not rare: at most 10 % rare allows 8 / 0.9 = 8.9 entries and the special token.
     assert rare.explanation == (
         "2 of 10 entries (20 %) were seen fewer than 5 times in the training sample; at most 10 % may be, "
@@ -120,7 +122,7 @@ def test_explanations_name_offenders_and_what_to_change() -> None:
 
 
 def test_a_passed_gate_gives_no_advice() -> None:
-    rare, used = evaluate(report_with([7] * 4), TokenizerChecks())
+    rare, used, _ = evaluate(report_with([7] * 4), TokenizerChecks())
     assert rare.explanation == (
         "0 of 4 entries (0 %) were seen fewer than 5 times in the training sample; at most 10 % may be."
     )

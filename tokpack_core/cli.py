@@ -463,6 +463,14 @@ def report(
     files: Files,
     tokenizer: TokenizerPath,
     output: OutputFolder,
+    parallel: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Parallel sentences (.jsonl): what the same content costs by language."),
+    ] = None,
+    parameters: Annotated[
+        float | None, typer.Option(min=1, help="Of the model it is for, with --d-model: share of embeddings.")
+    ] = None,
+    d_model: Annotated[int | None, typer.Option("--d-model", min=1, help="Width of the model's embeddings.")] = None,
     text_field: TextField = "text",
     content_field: ContentField = None,
     id_field: IdField = None,
@@ -482,7 +490,41 @@ def report(
         from tokpack_core.commands.opened_tokenizer import open_tokenizer
 
         reading = open_files(files, text_field, content_field, id_field, lang_field, lang, txt_document, on_error)
-        results.show_run(command.report(open_tokenizer(tokenizer), reading, output, json), json)
+        options = command.Options(parallel, command.model_shape(parameters, d_model))
+        results.show_run(command.report(open_tokenizer(tokenizer), reading, options, output, json), json)
+
+
+@app.command()
+def prune(
+    files: Files,
+    tokenizer: TokenizerPath,
+    output: OutputFolder,
+    below: Annotated[
+        int, typer.Option(min=1, help="Entries that occur fewer times in the files are removed.", show_default=False)
+    ],
+    text_field: TextField = "text",
+    content_field: ContentField = None,
+    id_field: IdField = None,
+    lang_field: LangField = None,
+    lang: Lang = None,
+    txt_document: TxtDocument = "file",
+    on_error: OnErrorOption = "error",
+    json: AsJson = False,
+) -> None:
+    """Remove rare entries from a BPE or Unigram tokenizer: the folder DIR with id_map.parquet (old, new).
+
+    What other entries are merged from, single characters and special tokens stay. The cost in tokens is measured on
+    the same files.
+
+    FILE: jsonl, csv, tsv, txt (each also .gz, .zst), parquet, Arrow; folders and globs too.
+    """
+    with show_errors(json):
+        from tokpack_core.commands import prune as command
+        from tokpack_core.commands import results
+        from tokpack_core.commands.opened_tokenizer import open_tokenizer
+
+        reading = open_files(files, text_field, content_field, id_field, lang_field, lang, txt_document, on_error)
+        results.show_run(command.prune(open_tokenizer(tokenizer), reading, below, output, json), json)
 
 
 @app.command()

@@ -225,6 +225,10 @@ class TokenizerChecks(Model):
     """Fewest entries seen at least once, as a share of all without special tokens."""
     pits: Literal["warn", "block"] = "warn"
     """Whether a common fault (digits in long runs, lost indentation, missing Hanzi, …) stops what is downstream."""
+    max_unreachable_share: float = Field(default=0.05, ge=0, le=1)
+    """Most entries that no text gives, as a share of all without special tokens."""
+    max_premium: float | None = Field(default=None, ge=1)
+    """Most tokens of any language over English on the same sentences; needs `parallel`."""
 
 
 TAKEN_BY: dict[str, tuple[Family, ...]] = {
@@ -347,6 +351,15 @@ class TrainConfig(SuperwordOptions):
         return self.model_dump(mode="json", exclude_defaults=True, exclude={"path", "seed_vocabulary"}) | always
 
 
+class ModelConfig(Model):
+    """The model that a tokenizer is for, of which its report tells what the vocabulary costs."""
+
+    parameters: float = Field(gt=0)
+    """All of them, one embedding matrix included: 7e9."""
+    d_model: int = Field(ge=1)
+    """Width of the embeddings."""
+
+
 class TokenizerConfig(TrainConfig):
     model_config = ConfigDict(json_schema_extra={"required": ["family", "train_on"]})
 
@@ -360,6 +373,10 @@ class TokenizerConfig(TrainConfig):
     """Whether each document starts with BOS in the shards; it always ends with EOD."""
     vision: VisionConfig | None = None
     """How many tokens an image becomes, in corpora with a `content_field`."""
+    parallel: str | None = None
+    """Parallel text (.jsonl, also .gz, .zst) for the report: what the same sentences cost by language."""
+    model: ModelConfig | None = None
+    """For the report: the share of the embeddings in this model, in place of the usual sizes."""
     retrain: Literal["on_request", "auto"] = "on_request"
     """Whether changed training text is a reason to train again."""
     checks: TokenizerChecks = TokenizerChecks()
@@ -373,6 +390,8 @@ class TokenizerConfig(TrainConfig):
             raise ValueError("`train_on` names the corpora of its training sample (pretrained: of its report)")
         if self.family != "pretrained" and self.special_tokens.eod is None:
             raise ValueError('`special_tokens` needs `eod`, which ends every document: {eod: "<|endoftext|>"}')
+        if self.checks.max_premium is not None and self.parallel is None:
+            raise ValueError("`checks.max_premium` needs `parallel`: a file of the same sentences in several languages")
         if self.bos and self.special_tokens.bos is None:
             raise ValueError("`bos: true` needs the token in `special_tokens`: {bos: ...}")
         if self.vision is not None and self.family != "pretrained" and self.special_tokens.image is None:

@@ -2,27 +2,56 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from tokpack_core.commands.opened_tokenizer import OpenedTokenizer
 from tokpack_core.commands.output import MANIFEST_ENDING, new_output
 from tokpack_core.commands.progress import progress
 from tokpack_core.commands.reading import Reading, normalized
-from tokpack_core.commands.run_manifest import write_manifest
+from tokpack_core.commands.run_manifest import describe_file, write_manifest
 from tokpack_core.corpus.content import per_text_block, text_blocks
+from tokpack_core.errors import InputError
 from tokpack_core.stages.asset import write_json
 from tokpack_core.tokenizers.round_trip import round_trip_failures
 from tokpack_core.vocabulary.counting import text_counter
 from tokpack_core.vocabulary.counts import TokenCounts
+from tokpack_core.vocabulary.findings import findings
+from tokpack_core.vocabulary.parallel_text import read_parallel
 from tokpack_core.vocabulary.pits import pit_rows
 from tokpack_core.vocabulary.report import Report, build_report
 from tokpack_core.vocabulary.report_page import render_page
+from tokpack_core.vocabulary.scaling import USUAL_SHAPES, ModelShape
+from tokpack_core.vocabulary.sizes import SIZE_BYTES, first_texts
 
 ROUND_TRIP_DOCUMENTS = 1_000
 
 
-def report(opened: OpenedTokenizer, reading: Reading, output: Path, quiet: bool) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Options:
+    """What a report may hold besides the text: parallel text, and the model that the tokenizer is for."""
+
+    parallel: Path | None = None
+    shape: ModelShape | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        shape = {"parameters": self.shape.parameters, "d_model": self.shape.d_model} if self.shape else None
+        return {"parallel": str(self.parallel.absolute()) if self.parallel else None, "model": shape}
+
+
+def model_shape(parameters: float | None, d_model: int | None) -> ModelShape | None:
+    """Raises InputError when one is given without the other."""
+    if parameters is None and d_model is None:
+        return None
+    if parameters is None or d_model is None:
+        raise InputError("--parameters and --d-model describe one model: give both")
+    return ModelShape("given", parameters, d_model)
+
+
+def report(opened: OpenedTokenizer, reading: Reading, options: Options, output: Path, quiet: bool) -> dict[str, Any]:
     """Writes the folder `output` with report.json and report.html, and its manifest; returns the manifest.
 
     All text counts as the sample; there is no test text.
@@ -32,20 +61,27 @@ def report(opened: OpenedTokenizer, reading: Reading, output: Path, quiet: bool)
     """
     with new_output(output, ("", MANIFEST_ENDING)) as draft:
         draft.mkdir()
-        content = measure(opened, reading, quiet)
+        content = measure(opened, reading, options, quiet)
         write_json(draft / "report.json", content)
         (draft / "report.html").write_text(render_page(content), encoding="utf-8")
         counts = headline(content) | {"reading": reading.problems.to_json()}
-        return write_manifest(draft, "report", reading.parameters(), reading.inputs, counts, opened.as_json())
+        parameters = reading.parameters() | options.parameters()
+        inputs = reading.inputs + ([describe_file(options.parallel)] if options.parallel else [])
+        return write_manifest(draft, "report", parameters, inputs, counts, opened.as_json())
 
 
-def measure(opened: OpenedTokenizer, reading: Reading, quiet: bool) -> Report:
+def measure(opened: OpenedTokenizer, reading: Reading, options: Options, quiet: bool) -> Report:
     tokenizer = opened.tokenizer
+    parallel = read_parallel(options.parallel) if options.parallel else None
     counter = text_counter(tokenizer)
+    first: list[pa.Array] = []
     tried = failures = 0
     with progress("counting", reading.bytes, "B", quiet) as on_done:
         for batch in normalized(reading.batches(on_done), tokenizer.unicode):
-            counter.add(text_blocks(batch), per_text_block(batch, "lang"))
+            texts = text_blocks(batch)
+            counter.add(texts, per_text_block(batch, "lang"))
+            if sum(part.nbytes for part in first) < SIZE_BYTES:
+                first.append(first_texts([texts]))
             tried_now = batch["text"].slice(0, ROUND_TRIP_DOCUMENTS - tried)
             failures += len(round_trip_failures(tokenizer, tried_now))
             tried += len(tried_now)
@@ -53,9 +89,20 @@ def measure(opened: OpenedTokenizer, reading: Reading, quiet: bool) -> Report:
     described = {name: facts[name] for name in ("family", "vocab_size", "special_tokens", "unicode", "digest")}
     nothing = TokenCounts.zero(tokenizer.vocab_size)
     name = opened.path.resolve().name
-    content = build_report(name, described, tokenizer.vocabulary(), counter.total(), nothing, tokenizer=tokenizer)
+    content = build_report(
+        name,
+        described,
+        tokenizer.vocabulary(),
+        counter.total(),
+        nothing,
+        tokenizer,
+        first_texts(first),
+        parallel,
+        [options.shape] if options.shape else USUAL_SHAPES,
+    )
     content["round_trip"] = {"documents": tried, "failures": failures}
     content["pits"] = pit_rows(tokenizer, [row["lang"] for row in content["sample"]["languages"]])
+    content["findings"] = [finding.as_json() for finding in findings(content)]
     return content
 
 

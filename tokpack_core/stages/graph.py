@@ -117,7 +117,7 @@ def tokenizer_plans(project: Project, name: str) -> Iterator[AssetPlan]:
         "tokenizers",
         f"Vocabulary-utilization report of `{name}`; its checks stand before the shards as a gate.",
         (tokenizer.asset_key(name), *corpora),
-        code_version(report.VERSION),
+        code_version(report.VERSION, report.parameters(config)),
         partial(report.build, tokenizer=name),
         report.checks(config),
         partial(report.verdicts, tokenizer=name),

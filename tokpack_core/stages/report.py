@@ -7,7 +7,7 @@ of neither: `verdicts` evaluates the stored figures against the current configur
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,16 +16,17 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tokpack_core.config import TokenizerConfig
+from tokpack_core.config import ModelConfig, TokenizerConfig
 from tokpack_core.corpus.content import per_text_block, text_blocks
-from tokpack_core.errors import GateError, StoreError
+from tokpack_core.errors import ConfigError, GateError, StoreError
 from tokpack_core.stages import tokenizer as tokenizer_stage
 from tokpack_core.stages.asset import Built, Workplace, current, finish, read_json, write_json
 from tokpack_core.stages.normalize import CHANGED, Part, read_part
-from tokpack_core.stages.sample import SamplePart, corpus_parts, sampled_batches
+from tokpack_core.stages.sample import SamplePart, corpus_parts, sample_texts, sampled_batches
 from tokpack_core.stages.unit import Unit, run_units
 from tokpack_core.store import actions, objects
 from tokpack_core.store.actions import Action, library_versions
+from tokpack_core.store.files import sha256_of
 from tokpack_core.store.objects import ObjectFile, ObjectRef
 from tokpack_core.store.store import Store
 from tokpack_core.tokenizers.normalization_agreement import agrees_with_normalized
@@ -34,14 +35,18 @@ from tokpack_core.tokenizers.round_trip import LOSSY, round_trip_failures
 from tokpack_core.verdict import Verdict
 from tokpack_core.vocabulary.counting import text_counter
 from tokpack_core.vocabulary.counts import TokenCounts
+from tokpack_core.vocabulary.findings import findings
 from tokpack_core.vocabulary.gates import evaluate
+from tokpack_core.vocabulary.parallel_text import read_parallel
 from tokpack_core.vocabulary.pits import pit_rows
 from tokpack_core.vocabulary.report import build_report
 from tokpack_core.vocabulary.report_page import render_page
+from tokpack_core.vocabulary.scaling import USUAL_SHAPES, ModelShape
+from tokpack_core.vocabulary.sizes import first_texts
 
 STAGE = "vocabulary_report"
 UNIT_STAGE = "token_counts"
-VERSION = 3
+VERSION = 4
 REPORT, PAGE = "report.json", "report.html"
 ROUND_TRIP_DOCUMENTS = 200
 """Documents of a part whose round trip is tried."""
@@ -50,6 +55,7 @@ AGREEMENT_DOCUMENTS = 1_000
 CHECKS = {
     "rare_token_share": True,
     "vocabulary_utilization": True,
+    "unreachable_tokens": True,
     "round_trip": True,
     "normalization_agreement": False,
     "pits": False,
@@ -58,7 +64,9 @@ CHECKS = {
 
 def checks(config: TokenizerConfig) -> dict[str, bool]:
     """Names of the checks, and whether each blocks what is downstream."""
-    return CHECKS | {"round_trip": config.family not in LOSSY, "pits": config.checks.pits == "block"}
+    fairness = {} if config.checks.max_premium is None else {"fairness": True}
+    own = {"round_trip": config.family not in LOSSY, "pits": config.checks.pits == "block"}
+    return CHECKS | fairness | own
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,8 @@ class Inputs:
     """What a report is made from: counts of the sample and of the test splits, and the units of normalized text."""
 
     tokenizer: ObjectRef
+    parallel: str | None
+    """sha256"""
     sample: list[ObjectRef]
     test: list[ObjectRef]
     normalized: list[ObjectRef]
@@ -76,7 +86,23 @@ class Inputs:
 
     def as_json(self) -> dict[str, Any]:
         lists = {"sample": self.sample, "test": self.test, "normalized": self.normalized}
-        return {"tokenizer": str(self.tokenizer)} | {name: list(map(str, refs)) for name, refs in lists.items()}
+        return {"tokenizer": str(self.tokenizer), "parallel": self.parallel} | {
+            name: list(map(str, refs)) for name, refs in lists.items()
+        }
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a report reads besides counts: the sample's documents, parallel text, and the model it is for.
+
+    tried: objects of the test units with the keys of their actions, of which round trips are summed.
+    """
+
+    sample: list[SamplePart]
+    seed: int
+    tried: list[tuple[ObjectRef, str]]
+    parallel: Path | None
+    model: ModelConfig | None
 
 
 def asset_key(tokenizer: str) -> str:
@@ -91,16 +117,36 @@ def build(work: Workplace, tokenizer: str) -> Built:
     units = [sample_unit(work.store, ref, folder, part, seed) for part in sample]
     units += [test_unit(ref, folder, part) for part in parts]
     results = run_units(work.store, work.engine, units, work.on_progress)
+    config = work.project.tokenizers[tokenizer]
+    parallel = work.project.base / config.parallel if config.parallel else None
     read = Inputs(
         ref,
+        parallel=require_parallel(parallel, tokenizer),
         sample=results.refs[: len(sample)],
         test=results.refs[len(sample) :],
         normalized=list(dict.fromkeys(part.object for part in parts)),
     )
-    action = Action(STAGE, VERSION, {"name": tokenizer}, read.as_json(), library_versions(*tokenizer_stage.LIBRARIES))
+    shaping = {"name": tokenizer} | parameters(config)
+    action = Action(STAGE, VERSION, shaping, read.as_json(), library_versions(*tokenizer_stage.LIBRARIES))
     tried = [(ref, unit.action.key) for ref, unit in zip(results.refs, units, strict=True)][len(sample) :]
-    unit = Unit(action, partial(write_report, work.store, tokenizer, read, tried), reads=tuple(read.files()))
+    given = Given(sample, seed, tried, parallel, config.model)
+    drawn = (part.read for part in sample)
+    unit = Unit(action, partial(write_report, work.store, tokenizer, read, given), reads=(*read.files(), *drawn))
     return finish(work, asset_key(tokenizer), unit, results)
+
+
+def parameters(config: TokenizerConfig) -> dict[str, Any]:
+    """What shapes a report besides the tokenizer and its text."""
+    return {"model": config.model.model_dump() if config.model else None, "parallel": config.parallel}
+
+
+def require_parallel(path: Path | None, tokenizer: str) -> str | None:
+    """The sha256 of the parallel text. Raises ConfigError if there is no such file."""
+    if path is None:
+        return None
+    if not path.is_file():
+        raise ConfigError(f"tokenizers.{tokenizer}: there is no file {path}; correct `parallel` in the configuration")
+    return sha256_of(path)
 
 
 def sample_unit(store: Store, tokenizer: ObjectRef, folder: Path, part: SamplePart, seed: int) -> Unit:
@@ -152,20 +198,33 @@ def failed_documents(tokenizer: Tokenizer, batch: Any) -> list[str]:
     return [batch["id"][row].as_py() for row in round_trip_failures(tokenizer, batch["text"])]
 
 
-def write_report(
-    store: Store, name: str, read: Inputs, tried: list[tuple[ObjectRef, str]], folder: Path
-) -> dict[str, Any]:
+def write_report(store: Store, name: str, read: Inputs, given: Given, folder: Path) -> dict[str, Any]:
     tokenizer = tokenizer_stage.load(objects.folder_of(store, read.tokenizer))
     sample, test = (sum_counts(store, refs, tokenizer.vocab_size) for refs in (read.sample, read.test))
     facts = tokenizer_stage.describe(tokenizer) | {"digest": str(read.tokenizer)}
-    report = build_report(name, facts, tokenizer.vocabulary(), sample, test, tokenizer=tokenizer)
-    report["round_trip"] = sum_round_trips(store, tried)
+    report = build_report(
+        name,
+        facts,
+        tokenizer.vocabulary(),
+        sample,
+        test,
+        tokenizer,
+        first_texts(sample_texts(store, given.sample, given.seed)),
+        read_parallel(given.parallel) if given.parallel else None,
+        model_shapes(given.model),
+    )
+    report["round_trip"] = sum_round_trips(store, given.tried)
     report["normalization_agreement"] = judge_agreement(store, tokenizer, read.normalized)
     report["pits"] = pit_rows(tokenizer, [row["lang"] for row in report["sample"]["languages"]])
+    report["findings"] = [finding.as_json() for finding in findings(report)]
     write_json(folder / REPORT, report)
     (folder / PAGE).write_text(render_page(report), encoding="utf-8")
     sample.write(folder)
     return {"tokenizer": str(read.tokenizer), "sample_tokens": int(sample.tokens.sum())}
+
+
+def model_shapes(model: ModelConfig | None) -> Sequence[ModelShape]:
+    return [ModelShape("configured", model.parameters, model.d_model)] if model else USUAL_SHAPES
 
 
 def judge_agreement(store: Store, tokenizer: Tokenizer, normalized: list[ObjectRef]) -> dict[str, Any]:

@@ -32,7 +32,18 @@ VERSION = 4
 LARGE_SAMPLE = 10**6
 """Bytes from which training may take so long, in native code that heeds no interrupt, that it gets its own process."""
 LIBRARIES = ("tokenizers", "sentencepiece", "tiktoken")
-REPORTED_BY_CONFIG = {"train_on", "sample_bytes", "seed", "bos", "vision", "retrain", "checks", "owners"}
+REPORTED_BY_CONFIG = {
+    "train_on",
+    "sample_bytes",
+    "seed",
+    "bos",
+    "vision",
+    "retrain",
+    "checks",
+    "owners",
+    "parallel",
+    "model",
+}
 """Settings that shape the sample, the shards, the gates or the UI, but not how a tokenizer is trained."""
 
 

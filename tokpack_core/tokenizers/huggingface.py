@@ -85,6 +85,14 @@ class HuggingFaceTokenizer:
         """The merges and regexes of a byte-level BPE that our own encoder follows exactly; None for all else."""
         return self._fast.exact(self._encode_by_library)
 
+    def parts(self) -> tuple[dict[str, Any], Metadata, pa.Table | None]:
+        """What the tokenizer is made of: its file's content, what that does not say, its trainer's merges."""
+        return json.loads(self._engine.to_str()), self._metadata, self._merges
+
+    def with_merges(self, merges: pa.Table | None) -> HuggingFaceTokenizer:
+        """The same tokenizer with a table of merges, of MERGES_SCHEMA."""
+        return HuggingFaceTokenizer(self._engine, self._metadata, "the tokenizer", merges)
+
     def _encode_by_library(self, texts: pa.Array) -> Encoded:
         def encode_batch(batch: pa.Array) -> Encoded:
             encodings = self._engine.encode_batch_fast(batch.to_pylist(), add_special_tokens=False)

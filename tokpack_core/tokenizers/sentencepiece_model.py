@@ -18,9 +18,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import sentencepiece
+from numpy.typing import NDArray
 
 from tokpack_core.config import UnicodeForm
 from tokpack_core.errors import InputError
@@ -28,7 +30,14 @@ from tokpack_core.tokenizers.encoded import Encoded, from_lists
 from tokpack_core.tokenizers.long_documents import encode_bounded
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
 from tokpack_core.tokenizers.sentencepiece_export import as_tokenizer_json
-from tokpack_core.tokenizers.sentencepiece_proto import adds_dummy_prefix, is_user_defined
+from tokpack_core.tokenizers.sentencepiece_proto import (
+    NORMAL,
+    adds_dummy_prefix,
+    is_user_defined,
+    merges_pairs,
+    pieces,
+    with_pieces,
+)
 from tokpack_core.tokenizers.token_bytes import META_SPACE, ByteDecoder, byte_piece, vocabulary_table
 from tokpack_core.tokenizers.unicode_forms import form_applied
 
@@ -76,6 +85,24 @@ class SentencePieceTokenizer:
         engine = as_tokenizer_json(self._model, self.family, strings, self._metadata.unicode)
         (folder / "tokenizer.json").write_text(engine.to_str(pretty=True) + "\n", encoding="utf-8")
         write_metadata(folder, self._metadata, self.special_tokens, tokenizer_class="PreTrainedTokenizerFast")
+
+    @property
+    def merges_pairs(self) -> bool:
+        """Whether it is BPE, which makes a piece of two others; else Unigram."""
+        return merges_pairs(self._model)
+
+    def pieces(self) -> tuple[pa.Array, NDArray[np.float32], NDArray[np.bool_]]:
+        """Pieces as they stand in the file, their scores, and which are ordinary ones that a model can do without."""
+        texts, scores, kinds = zip(*pieces(self._model), strict=True)
+        ordinary = np.array([kind == NORMAL[0] for kind in kinds], bool)
+        ordinary[list(self.special_tokens.values())] = False
+        return pa.array(texts, pa.string()), np.array(scores, np.float32), ordinary
+
+    def with_pieces(self, kept: NDArray[np.bool_]) -> SentencePieceTokenizer:
+        """The tokenizer without the other pieces; ids close up."""
+        settings = dict(self._metadata.settings) | {"vocab_size": int(kept.sum())}
+        model = with_pieces(self._model, kept.tolist())
+        return SentencePieceTokenizer(model, replace(self._metadata, settings=settings, ids={}), "the pruned tokenizer")
 
     def _encode_batch(self, batch: pa.Array) -> Encoded:
         lists = self._engine.encode(batch.to_pylist())

@@ -2,23 +2,27 @@
 
 A message is a row of fields: a varint key (number · 8 + wire type), then a varint (type 0), 8 bytes (1), a length and
 as many bytes (2), or 4 bytes (5). In sentencepiece_model.proto, ModelProto has pieces = 1, trainer_spec = 2 and
-normalizer_spec = 3; SentencePiece has piece = 1 and type = 3 (USER_DEFINED is 4); TrainerSpec has input_format = 7 and
+normalizer_spec = 3; SentencePiece has piece = 1, score = 2 (a float) and type = 3 (NORMAL is 1, also if absent;
+USER_DEFINED is 4); TrainerSpec has model_type = 3 (UNIGRAM is 1, also if absent; BPE is 2), input_format = 7 and
 seed_sentencepieces_file = 54, a path; NormalizerSpec has add_dummy_prefix = 3 (true if absent) and
 normalization_rule_tsv = 6, which holds the path of the rule file used in training.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 PIECES = 1
-PIECE_STRING = 1
-PIECE_TYPE = 3
+PIECE_STRING, PIECE_SCORE, PIECE_TYPE = 1, 2, 3
+NORMAL = b"\1"
 USER_DEFINED = b"\4"
+TRAINER_SPEC = 2
+MODEL_TYPE = 3
+BPE = b"\2"
 NORMALIZER_SPEC = 3
 ADD_DUMMY_PREFIX = 3
-TRAINER_SPEC = 2
 NEEDED_IN_TRAINING = {TRAINER_SPEC: (7, 54), NORMALIZER_SPEC: (6,)}
 LENGTH_DELIMITED = 2
 
@@ -69,6 +73,39 @@ def message(number: int, parts: list[bytes]) -> bytes:
     """A length-delimited field."""
     content = b"".join(parts)
     return varint(number << 3 | LENGTH_DELIMITED) + varint(len(content)) + content
+
+
+def pieces(model: bytes) -> list[tuple[str, float, int]]:
+    """Text, score and type of each piece."""
+    found = []
+    for number, _, content, _ in fields(model):
+        if number == PIECES:
+            values = {number: value for number, _, value, _ in fields(content)}
+            text = values.get(PIECE_STRING, b"")
+            score = struct.unpack("<f", values[PIECE_SCORE])[0] if PIECE_SCORE in values else 0.0
+            found.append((text.decode(), score, values.get(PIECE_TYPE, NORMAL)[0]))
+    return found
+
+
+def with_pieces(model: bytes, kept: Sequence[bool]) -> bytes:
+    """The model with the pieces that are kept, in their order."""
+    parts = []
+    piece = 0
+    for number, _, _, whole in fields(model):
+        if number == PIECES:
+            piece += 1
+            if not kept[piece - 1]:
+                continue
+        parts.append(whole)
+    return b"".join(parts)
+
+
+def merges_pairs(model: bytes) -> bool:
+    """Whether it is a BPE model."""
+    for number, _, spec, _ in fields(model):
+        if number == TRAINER_SPEC:
+            return BPE in [value for number, _, value, _ in fields(spec) if number == MODEL_TYPE]
+    return False
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int, bytes, bytes]]:

@@ -56,7 +56,7 @@ class TiktokenTokenizer:
             mergeable_ranks=ranks,
             special_tokens={},
         )
-        self._splits = (PRETOKENIZERS[pretokenizer],)
+        self._splits = splits
         self._exact: ExactBpe | None = None
         self._tried = False
         self._seen = 0
@@ -75,6 +75,10 @@ class TiktokenTokenizer:
                 self._exact = exact_rank_encoder(self._ranks, self._splits, self._encode_by_library)
                 self._tried = True
         return self._exact
+
+    def parts(self) -> tuple[dict[bytes, int], Metadata]:
+        """Ranks by token, and what the rank file does not say."""
+        return self._ranks, self._metadata
 
     def encode(self, texts: pa.Array) -> Encoded:
         if not self._tried:

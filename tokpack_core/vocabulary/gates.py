@@ -19,8 +19,10 @@ EXAMPLES = 5
 
 
 def evaluate(report: Report, checks: TokenizerChecks) -> list[Verdict]:
-    """Verdicts `rare_token_share` and `vocabulary_utilization` over the training sample, in this order."""
-    return [judge_rare_tokens(report, checks), judge_utilization(report, checks)]
+    """Verdicts `rare_token_share`, `vocabulary_utilization` (both over the training sample), `unreachable_tokens`, and
+    `fairness` where it has a limit, in this order."""
+    verdicts = [judge_rare_tokens(report, checks), judge_utilization(report, checks), judge_unreachable(report, checks)]
+    return verdicts if checks.max_premium is None else [*verdicts, judge_fairness(report, checks.max_premium)]
 
 
 def judge_rare_tokens(report: Report, checks: TokenizerChecks) -> Verdict:
@@ -61,15 +63,59 @@ def judge_utilization(report: Report, checks: TokenizerChecks) -> Verdict:
     )
 
 
+def judge_unreachable(report: Report, checks: TokenizerChecks) -> Verdict:
+    """Passes when at most `max_unreachable_share` of the entries never come out of encoding."""
+    found, entries = report["structure"]["unreachable"], report["vocabulary"]["entries"]
+    share, limit = found["entries"] / entries, checks.max_unreachable_share
+    names = named(report, [example["id"] for example in found["examples"][:EXAMPLES]])
+    passed = share <= limit
+    return Verdict(
+        name="unreachable_tokens",
+        passed=passed,
+        value=share,
+        limit=limit,
+        explanation=(
+            f"{found['entries']:,} of {entries:,} entries ({percent(share)}) come out of no text; at most "
+            f"{percent(limit)} may{f', such as {names}' if names else ''}."
+            + ("" if passed else " Remove them with `tokpack prune`, or correct pretokenizer and normalizer.")
+        ),
+    )
+
+
+def judge_fairness(report: Report, limit: float) -> Verdict:
+    """Passes when no language of the parallel text takes more than `limit` times the tokens of the reference."""
+    fair = report["fairness"]
+    if fair is None:
+        explanation = "there is no parallel text in this report: build it again with `parallel`"
+        return Verdict("fairness", False, 0.0, limit, explanation)
+    over = [f"{row['lang']} {row['premium']:.2f} ×" for row in fair["languages"] if row["premium"] > limit]
+    worst = fair["languages"][0]
+    return Verdict(
+        name="fairness",
+        passed=not over,
+        value=worst["premium"],
+        limit=limit,
+        explanation=(
+            f"the same sentences take {worst['premium']:.2f} × the tokens of {fair['reference']} in {worst['lang']}; "
+            f"at most {limit:g} × may be"
+            + (f", over it: {', '.join(over[:EXAMPLES])}. Give them more of train_on." if over else ".")
+        ),
+    )
+
+
 def examples(report: Report, below: int) -> str:
     """The first few of the rarest entries seen fewer than `below` times, as the end of a clause."""
     offenders = [entry for entry in report["rarest"] if entry["count"] < below][:EXAMPLES]
     if not offenders:
         return ""
-    rows = np.searchsorted(report["tokens"]["id"], [entry["id"] for entry in offenders])
-    tokens = [visible(token_bytes(report["tokens"]["token"][row])) for row in rows]
-    shown = (f"{token} (id {entry['id']})" for token, entry in zip(tokens, offenders, strict=True))
-    return f", rarest: {', '.join(shown)}"
+    return f", rarest: {named(report, [entry['id'] for entry in offenders])}"
+
+
+def named(report: Report, ids: list[int]) -> str:
+    """Tokens as people see them, with their ids."""
+    rows = np.searchsorted(report["tokens"]["id"], ids)
+    tokens = (visible(token_bytes(report["tokens"]["token"][row])) for row in rows)
+    return ", ".join(f"{token} (id {number})" for token, number in zip(tokens, ids, strict=True))
 
 
 def remedy(report: Report, used: int, used_share: float) -> str:

@@ -14,14 +14,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tokpack_core.tokenizers.protocol import Tokenizer
+from tokpack_core.tokenizers.sentencepiece_model import SentencePieceTokenizer
 from tokpack_core.vocabulary.counting import exact_bpe
 from tokpack_core.vocabulary.counts import TokenCounts
+from tokpack_core.vocabulary.fairness import fairness
 from tokpack_core.vocabulary.fertility import fertility, overall_fertility
 from tokpack_core.vocabulary.growth import growth
 from tokpack_core.vocabulary.language_use import language_use
+from tokpack_core.vocabulary.parallel_text import ParallelText
+from tokpack_core.vocabulary.probe_texts import PASSAGES
 from tokpack_core.vocabulary.rare_tokens import REASONS, rare_rows, rarest_first
+from tokpack_core.vocabulary.robustness import ids_of, robustness
+from tokpack_core.vocabulary.scaling import USUAL_SHAPES, ModelShape, model_costs
 from tokpack_core.vocabulary.scripts import SCRIPTS
-from tokpack_core.vocabulary.sizes import merge_sizes
+from tokpack_core.vocabulary.sizes import METHODS, merge_sizes, piece_sizes
 from tokpack_core.vocabulary.structure import Audit, audit, structure
 from tokpack_core.vocabulary.token_features import token_features
 from tokpack_core.vocabulary.utilization import (
@@ -46,16 +52,18 @@ def build_report(
     vocabulary: pa.Table,
     sample_counts: TokenCounts,
     test_counts: TokenCounts,
-    samples: Mapping[str, Sequence[int]] | None = None,
     tokenizer: Tokenizer | None = None,
+    texts: pa.Array | None = None,
+    parallel: ParallelText | None = None,
+    shapes: Sequence[ModelShape] = USUAL_SHAPES,
 ) -> Report:
     """The report as plain data: strict JSON, no NaN; a ratio with nothing to divide by is null.
 
     name: the tokenizer's; tokenizer_facts: JSON values shown as they are, of which `family` is also read by `gates`;
     vocabulary: one row an existing id, in id order (id int32, token binary, special bool, byte_fallback bool);
-    sample_counts, test_counts: over the training sample and over the test splits; samples: token ids of short
-    passages by title, to be shown cut up; tokenizer: what has to be tried on it is left out when there is only its
-    vocabulary.
+    sample_counts, test_counts: over the training sample and over the test splits; tokenizer: what has to be tried on
+    it is left out when there is only its vocabulary; texts: some of the sample, for families whose smaller sizes have
+    to be tried; shapes: models whose share of embeddings is worked out.
     Raises ValueError when counts and vocabulary do not belong together, InputError when all tokens are special.
     """
     ids = vocabulary["id"].to_numpy()
@@ -64,6 +72,7 @@ def build_report(
             raise ValueError(f"counts over {counts.vocab_size} ids, but the vocabulary has id {ids.max()}")
     entry_frequencies(sample_counts, vocabulary)
     found = audit(tokenizer, token_features(vocabulary), sample_counts, test_counts)
+    sizes = size_figures(tokenizer, sample_counts, vocabulary, texts)
     by_kind = np.bincount(found.features.kind, minlength=SPECIAL + 1).tolist()
     return {
         "schema_version": SCHEMA_VERSION,
@@ -81,7 +90,10 @@ def build_report(
         "rarest": rarest(found, sample_counts),
         "structure": structure(tokenizer, found, sample_counts),
         "growth": growth_figures(sample_counts, vocabulary),
-        "sizes": size_figures(tokenizer, sample_counts, vocabulary),
+        "sizes": sizes,
+        "fairness": None if tokenizer is None or parallel is None else fairness(tokenizer, parallel),
+        "robustness": None if tokenizer is None else robustness(tokenizer),
+        "models": model_costs(len(ids), sizes["rows"] if sizes else None, shapes),
         "tokens": {
             "id": ids.tolist(),
             "token": [json_token(token) for token in vocabulary["token"].to_pylist()],
@@ -93,9 +105,7 @@ def build_report(
             "test": test_counts.tokens[ids].tolist(),
         },
         "scripts": list(SCRIPTS),
-        "passages": [
-            {"title": title, "ids": [int(token) for token in passage]} for title, passage in (samples or {}).items()
-        ],
+        "passages": [] if tokenizer is None else passages(tokenizer),
     }
 
 
@@ -146,8 +156,21 @@ def rounded(values: NDArray[np.float64]) -> list[float]:
     return [round(value, 9) for value in values.tolist()]
 
 
-def size_figures(tokenizer: Tokenizer | None, counts: TokenCounts, vocabulary: pa.Table) -> dict[str, Any] | None:
-    """Utilization by vocabulary size; null for families whose smaller sizes do not follow from their counts."""
+def passages(tokenizer: Tokenizer) -> list[dict[str, Any]]:
+    """How our own sentences are cut."""
+    return [
+        {"title": title, "ids": ids}
+        for title, ids in zip(PASSAGES, ids_of(tokenizer, list(PASSAGES.values())), strict=True)
+    ]
+
+
+def size_figures(
+    tokenizer: Tokenizer | None, counts: TokenCounts, vocabulary: pa.Table, texts: pa.Array | None
+) -> dict[str, Any] | None:
+    """Utilization by vocabulary size; null for families whose smaller sizes do not follow from a larger one."""
+    if isinstance(tokenizer, SentencePieceTokenizer) and texts is not None:
+        method = METHODS["sentencepiece_bpe" if tokenizer.merges_pairs else "sentencepiece_unigram"]
+        return {"method": method, "rows": piece_sizes(tokenizer, texts)}
     exact = None if tokenizer is None else exact_bpe(tokenizer)
     if exact is None or counts.merges is None:
         return None
@@ -156,7 +179,7 @@ def size_figures(tokenizer: Tokenizer | None, counts: TokenCounts, vocabulary: p
     size = sum(counts.languages["bytes"].to_pylist())
     extra = max(len(frequencies) - merged, 0)
     rows = merge_sizes(exact.model, counts.merges, frequencies, extra, size)
-    return {"method": "merges cut after the first ones: exactly the tokenizers of smaller sizes", "rows": rows}
+    return {"method": METHODS["merges"], "rows": rows}
 
 
 def json_token(token: bytes) -> str | dict[str, str]:

@@ -1,14 +1,28 @@
 "use strict";
 (() => {
-  const ROWS = 100;
+  const HEIGHT = 32;
+  const SPARE = 12;
   const KINDS = ["whole characters", "partial UTF-8", "single byte", "byte fallback", "special"];
   const MARK = /(␣|⏎|␍|⇥|⟨[^⟩]*⟩)/;
   const byId = (id) => document.getElementById(id);
   const data = JSON.parse(byId("token-data").textContent);
-  const body = byId("token-table").tBodies[0];
-  const state = { key: "id", direction: 1, page: 0, found: [] };
+  const viewport = byId("token-rows");
+  const space = byId("token-space");
+  const state = { key: "id", direction: 1, found: [] };
   const sorted = new Map();
   let folded = null;
+  let drawn = [-1, -1];
+
+  function options(select, names, values) {
+    for (const value of values) {
+      const option = document.createElement("option");
+      option.value = String(value);
+      option.textContent = names[value].replace("_", " ");
+      select.append(option);
+    }
+  }
+  options(byId("token-script"), data.scriptNames, [...new Set(data.scripts)].sort((a, b) => a - b));
+  options(byId("token-mark"), data.markNames, data.markNames.keys());
 
   // Rows of the data by the chosen column, ties by id; each order is worked out once.
   function order() {
@@ -33,18 +47,35 @@
   function select() {
     const matches = matcher(byId("token-search").value);
     const kind = byId("token-kind").value;
+    const script = byId("token-script").value;
+    const mark = byId("token-mark").value;
+    const bit = mark === "" ? 0 : 1 << Number(mark);
     const unseen = byId("token-unseen").checked;
     state.found = order().filter(
-      (row) => (!kind || data.kinds[row] === kind) && (!unseen || data.sample[row] === 0) && matches(row),
+      (row) =>
+        (!kind || data.kinds[row] === kind) &&
+        (script === "" || data.scripts[row] === Number(script)) &&
+        (!bit || data.marks[row] & bit) &&
+        (!unseen || data.sample[row] === 0) &&
+        matches(row),
     );
-    state.page = 0;
-    show();
+    space.style.height = `${state.found.length * HEIGHT}px`;
+    viewport.scrollTop = 0;
+    drawn = [-1, -1];
+    draw();
+    byId("token-found").textContent = `${state.found.length.toLocaleString("en")} found`;
+    for (const button of document.querySelectorAll(".grid-head button")) {
+      const chosen = button.dataset.key === state.key;
+      button.dataset.sorted = chosen ? (state.direction > 0 ? "up" : "down") : "";
+    }
   }
 
   function cell(row, text, className) {
-    const added = row.insertCell();
+    const added = document.createElement("span");
+    added.setAttribute("role", "cell");
     added.className = className;
     added.textContent = text;
+    row.append(added);
     return added;
   }
 
@@ -55,34 +86,39 @@
       part.textContent = run;
       isolated.append(part);
     }
-    cell(row, "", "token").append(isolated);
+    const added = cell(row, "", "token");
+    added.title = text;
+    added.append(isolated);
   }
 
-  function show() {
-    const pages = Math.max(1, Math.ceil(state.found.length / ROWS));
-    body.replaceChildren();
-    for (const token of state.found.subarray(state.page * ROWS, (state.page + 1) * ROWS)) {
-      const row = body.insertRow();
-      cell(row, String(data.id[token]), "number");
-      tokenCell(row, data.tokens[token]);
-      cell(row, KINDS[data.kinds[token]], "");
-      cell(row, data.sample[token].toLocaleString("en"), "number");
-      cell(row, data.test[token].toLocaleString("en"), "number");
-    }
-    body.closest(".scroll").scrollTop = 0;
-    byId("token-found").textContent = `${state.found.length.toLocaleString("en")} found`;
-    byId("token-page").textContent = `page ${state.page + 1} of ${pages.toLocaleString("en")}`;
-    byId("token-back").disabled = state.page === 0;
-    byId("token-next").disabled = state.page + 1 >= pages;
-    for (const button of document.querySelectorAll("#token-table th button")) {
-      const chosen = button.dataset.key === state.key;
-      button.dataset.sorted = chosen ? (state.direction > 0 ? "up" : "down") : "";
-    }
+  function tokenRow(place) {
+    const token = state.found[place];
+    const row = document.createElement("div");
+    row.setAttribute("role", "row");
+    row.className = "grid-row";
+    row.style.top = `${place * HEIGHT}px`;
+    cell(row, String(data.id[token]), "number");
+    tokenCell(row, data.tokens[token]);
+    cell(row, KINDS[data.kinds[token]], "soft");
+    cell(row, data.scriptNames[data.scripts[token]].replace("_", " "), "soft");
+    const marks = cell(row, "", "marks");
+    data.markNames.forEach((name, bit) => {
+      if (data.marks[token] & (1 << bit)) cell(marks, name, `mark mark-${name}`);
+    });
+    cell(row, data.sample[token].toLocaleString("en"), "number");
+    cell(row, data.test[token].toLocaleString("en"), "number");
+    return row;
   }
 
-  function turn(pages) {
-    state.page += pages;
-    show();
+  // Only the rows in view exist; the space they stand in is as high as all of them.
+  function draw() {
+    const first = Math.max(0, Math.floor(viewport.scrollTop / HEIGHT) - SPARE);
+    const last = Math.min(state.found.length, Math.ceil((viewport.scrollTop + viewport.clientHeight) / HEIGHT) + SPARE);
+    if (first === drawn[0] && last === drawn[1]) return;
+    drawn = [first, last];
+    const rows = [];
+    for (let place = first; place < last; place++) rows.push(tokenRow(place));
+    space.replaceChildren(...rows);
   }
 
   function sortBy(key) {
@@ -92,12 +128,12 @@
     select();
   }
 
+  viewport.addEventListener("scroll", () => requestAnimationFrame(draw), { passive: true });
   byId("token-search").addEventListener("input", select);
-  byId("token-kind").addEventListener("change", select);
-  byId("token-unseen").addEventListener("change", select);
-  byId("token-back").addEventListener("click", () => turn(-1));
-  byId("token-next").addEventListener("click", () => turn(1));
-  for (const button of document.querySelectorAll("#token-table th button")) {
+  for (const id of ["token-kind", "token-script", "token-mark", "token-unseen"]) {
+    byId(id).addEventListener("change", select);
+  }
+  for (const button of document.querySelectorAll(".grid-head button")) {
     button.addEventListener("click", () => sortBy(button.dataset.key));
   }
   select();

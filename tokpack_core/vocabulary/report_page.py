@@ -19,10 +19,27 @@ from typing import Any
 import orjson
 
 from tokpack_core.verdict import Verdict
+from tokpack_core.vocabulary.findings import findings
 from tokpack_core.vocabulary.number_format import byte_size, decimal, percent
 from tokpack_core.vocabulary.report import Report, token_bytes
+from tokpack_core.vocabulary.report_fairness import fairness_section
 from tokpack_core.vocabulary.report_languages import language_views
-from tokpack_core.vocabulary.report_plots import coverage_plot, rank_frequency_plot, rare_share_plot
+from tokpack_core.vocabulary.report_plots import (
+    coverage_plot,
+    growth_plot,
+    rank_frequency_plot,
+    rare_reason_plot,
+    reason_legend,
+    removal_table,
+)
+from tokpack_core.vocabulary.report_sections import (
+    findings_section,
+    model_section,
+    robustness_section,
+    size_figure,
+    structure_section,
+)
+from tokpack_core.vocabulary.structure import MARKS
 from tokpack_core.vocabulary.visible import printable, visible
 
 HEADLINE_RARE_BELOW = 5
@@ -49,11 +66,21 @@ def render_page(report: Report, verdicts: Sequence[Verdict] | None = None) -> st
         cards="\n".join(card(*texts) for texts in headline_figures(report)),
         rank_frequency=rank_frequency_plot(report["sample"]["rank_curve"]),
         coverage=coverage_plot(report["sample"]["rank_curve"]),
-        rare_shares=rare_share_plot(report["sample"]["rare"], report["vocabulary"]["entries"]),
+        growth=growth_plot(report["growth"]),
+        saturation=escape(saturation(report["growth"])),
+        sizes=size_figure(report),
+        reason_legend=reason_legend(),
+        rare_shares=rare_reason_plot(report["rare"], report["vocabulary"]["entries"]),
+        removal=removal_table(report["rare"]),
+        findings=findings_section(report.get("findings") or [finding.as_json() for finding in findings(report)]),
+        structure=structure_section(report, by_id),
+        fairness=fairness_section(report["fairness"]),
+        robustness=robustness_section(report["robustness"], report.get("round_trip")),
+        models=model_section(report),
         rarest=rarest_list(report["rarest"], by_id),
         languages=language_views(report),
         passages=passage_section(report["passages"], by_id),
-        token_data=token_data(report["tokens"], tokens),
+        token_data=token_data(report, tokens),
     )
 
 
@@ -165,11 +192,24 @@ def passage_section(passages: Sequence[Mapping[str, Any]], by_id: Mapping[int, s
     return f"<section><h2>How text is cut</h2>{articles}</section>" if articles else ""
 
 
-def token_data(tokens: Mapping[str, Any], visible_tokens: Sequence[str]) -> str:
+def token_data(report: Report, visible_tokens: Sequence[str]) -> str:
     """The columns of the token table as JSON; kinds are one string with a digit a token."""
-    kinds = "".join(map(str, tokens["kind"]))
-    counts = {text: tokens[text] for text in ("sample", "test")}
-    return script_json({"id": tokens["id"], "tokens": visible_tokens, "kinds": kinds, **counts})
+    tokens = report["tokens"]
+    columns = {"scripts": "script", "marks": "marks", "sample": "sample", "test": "test", "id": "id"}
+    return script_json(
+        {
+            "tokens": visible_tokens,
+            "kinds": "".join(map(str, tokens["kind"])),
+            "scriptNames": report["scripts"],
+            "markNames": MARKS,
+            **{name: tokens[column] for name, column in columns.items()},
+        }
+    )
+
+
+def saturation(growth: Mapping[str, Any]) -> str:
+    more = f"As much text again would show about {growth['new_if_doubled']:,.0f} more."
+    return f"{more} {'The sample is saturated.' if growth['saturated'] else 'The sample is not saturated: add text.'}"
 
 
 def script_json(value: Any) -> str:
