@@ -9,8 +9,9 @@ import tokenizers
 from tests.tokenizer_samples import SPECIAL_TOKENS, documents, train, trained
 from tokpack_core.config import Family, TrainConfig
 from tokpack_core.tokenizers import registry
+from tokpack_core.tokenizers.common_hanzi import level_one_hanzi
 from tokpack_core.tokenizers.protocol import Tokenizer
-from tokpack_core.vocabulary.pits import Pit, find_pits, level_one_hanzi
+from tokpack_core.vocabulary.pits import Pit, find_pits
 
 CHINESE = ["chinese_word", "common_hanzi"]
 
@@ -44,6 +45,14 @@ def test_a_chinese_recipe_has_them_all() -> None:
     assert all(pit.passed for pit in found.values()), found
     assert "3,755 of the 3,755" in found["common_hanzi"].explanation
     assert "你好 is 你好" in found["chinese_word"].explanation
+
+
+@pytest.mark.parametrize("family", ["sentencepiece_bpe", "sentencepiece_unigram"])
+def test_required_characters_have_an_entry_though_the_text_has_none(family: Family) -> None:
+    settings = {"family": family, "vocab_size": 4800, "required_characters": "gb2312_level_1"}
+    found = pits(train(TrainConfig.model_validate(settings), documents()), "zh")
+    assert found["common_hanzi"].passed
+    assert found["chinese_word"].explanation == "你好 is 你 | 好"
 
 
 def test_bytes_for_chinese_are_found() -> None:

@@ -141,6 +141,10 @@ def train(
         float | None,
         typer.Option(min=0, max=1, help="sentencepiece, wordpiece: characters with a piece.", show_default="0.9995"),
     ] = None,
+    required_characters: Annotated[
+        Literal["gb2312_level_1"] | None,
+        typer.Option(help="sentencepiece: characters that get a piece however rare.", show_default="none"),
+    ] = None,
     wordpiece_criterion: Annotated[
         Literal["likelihood", "frequency"] | None,
         typer.Option(help="wordpiece: how pairs are chosen.", show_default="frequency"),
@@ -206,6 +210,7 @@ def train(
             "max_pretoken_bytes": max_pretoken_bytes,
             "alphabet": alphabet,
             "character_coverage": character_coverage,
+            "required_characters": required_characters,
             "wordpiece_criterion": wordpiece_criterion,
             "delete_threshold": delete_threshold,
             "transition_size": transition_size,

@@ -241,6 +241,7 @@ TAKEN_BY: dict[str, tuple[Family, ...]] = {
     "alphabet": ("byte_bpe",),
     "delete_threshold": ("byte_bpe",),
     "character_coverage": ("sentencepiece_bpe", "sentencepiece_unigram", "wordpiece"),
+    "required_characters": ("sentencepiece_bpe", "sentencepiece_unigram"),
     "wordpiece_criterion": ("wordpiece",),
     "seed_vocabulary": ("sentencepiece_unigram",),
     "path": ("pretrained",),
@@ -309,6 +310,8 @@ class TrainConfig(SuperwordOptions):
     (PickyBPE: 0.6 to 0.9)."""
     character_coverage: float = Field(default=0.9995, gt=0, le=1)
     """sentencepiece, wordpiece: share of characters that get a piece of their own; the rest becomes bytes or unk."""
+    required_characters: Literal["gb2312_level_1"] | None = None
+    """sentencepiece: characters that get a piece however rare they are: the 3,755 common Hanzi."""
     wordpiece_criterion: Literal["likelihood", "frequency"] = "frequency"
     """wordpiece: merge the pair of greatest count(ab), or of greatest count(ab) / (count(a) · count(b))."""
     seed_vocabulary: str | None = None

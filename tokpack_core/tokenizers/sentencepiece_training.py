@@ -42,6 +42,7 @@ from tokpack_core.bpe.unicode_categories import CODE_POINTS
 from tokpack_core.config import TrainConfig, UnicodeForm
 from tokpack_core.corpus.text_buffers import text_array
 from tokpack_core.errors import InputError
+from tokpack_core.tokenizers.common_hanzi import level_one_hanzi
 from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.seed_pieces import SeedPieces, seed_pieces
 from tokpack_core.tokenizers.seed_vocabulary import entries_kept, read_seed_vocabulary, with_entries
@@ -95,6 +96,7 @@ def train_sentencepiece(config: TrainConfig, texts: Iterator[pa.Array], unicode:
     described = {
         "vocab_size": config.vocab_size,
         "character_coverage": config.character_coverage,
+        "required_characters": config.required_characters,
         "tie_break": "sentencepiece",
     }
     lengths = np.diff(words.counted.offsets)
@@ -124,6 +126,7 @@ def train_unigram(
 ) -> bytes:
     """Few seeds are enough as a rule, and cost less; if too few of them are left in the end, all that there may be."""
     chosen = covered(words.characters, config.character_coverage)
+    chosen[[ord(character) for character in required(config)]] = True
     seeds = seed_pieces(words.counted, chosen)
     few = SEEDS_PER_ENTRY * (config.vocab_size or 0)
     for taken in (seeds.first(few), seeds):
@@ -135,6 +138,11 @@ def train_unigram(
         except VocabularyTooLarge as error:
             refused = error
     raise refused
+
+
+def required(config: TrainConfig) -> list[str]:
+    """Characters that have a piece whatever the text holds."""
+    return [] if config.required_characters is None else level_one_hanzi()
 
 
 def free_characters(counts: npt.NDArray[np.int64]) -> dict[str, str]:
@@ -200,6 +208,7 @@ def run_trainer(config: TrainConfig, lines: Iterator[str], settings: dict[str, A
             allow_whitespace_only_pieces=True,
             remove_extra_whitespaces=False,
             add_dummy_prefix=False,
+            required_chars="".join(required(config)),
             minloglevel=2,
             **settings,
         )

@@ -1,7 +1,6 @@
 """What goes wrong with tokenizers so often that each is tried: a finding a pit, of no text but the probes here.
 
-The common Hanzi are level 1 of GB/T 2312-1980 (rows 16 to 55): 3,755 characters ordered by reading, in any codec of
-that standard. They, and `你好`, are tried only where Chinese is among the languages.
+The common Hanzi (`tokenizers.common_hanzi`) and `你好` are tried only where Chinese is among the languages.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tokpack_core.tokenizers.common_hanzi import level_one_hanzi
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.vocabulary.visible import visible
 
@@ -45,12 +45,6 @@ def pit_rows(tokenizer: Tokenizer, languages: Collection[str]) -> list[dict[str,
     return [asdict(pit) for pit in find_pits(tokenizer, languages)]
 
 
-def level_one_hanzi() -> list[str]:
-    """Level 1 of GB/T 2312: 94 characters a row, the last row ends at 0xD7F9."""
-    codes = [(row, cell) for row in range(0xB0, 0xD8) for cell in range(0xA1, 0xFF) if (row, cell) <= (0xD7, 0xF9)]
-    return [bytes(code).decode("gb2312") for code in codes]
-
-
 def ids_of(tokenizer: Tokenizer, text: str) -> list[int]:
     found: list[int] = tokenizer.encode(pa.array([text], pa.large_string())).ids.tolist()
     return found
@@ -78,7 +72,8 @@ def common_hanzi(tokenizer: Tokenizer) -> Pit:
     missing = [character for character in hanzi if character.encode() not in known]
     explanation = f"{len(hanzi) - len(missing):,} of the {len(hanzi):,} common Hanzi (GB 2312 level 1) have an entry"
     if missing:
-        explanation += f"; {''.join(missing[:EXAMPLES])} … have none: more Chinese text or a larger vocabulary helps"
+        remedy = "more Chinese text, a larger vocabulary or `required_characters` helps"
+        explanation += f"; {''.join(missing[:EXAMPLES])} … have none: {remedy}"
     return Pit("common_hanzi", not missing, explanation)
 
 
