@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tokpack_core.config import TokenizerConfig, TrainConfig, parse_bytes
+from tokpack_core.config import EngineConfig, TokenizerConfig, TrainConfig, parse_bytes
 from tokpack_core.config_files import load_project
 from tokpack_core.engine import default_engine
 from tokpack_core.errors import ConfigError, TokpackError
@@ -188,3 +188,31 @@ def test_workers_are_a_positive_number(monkeypatch: pytest.MonkeyPatch, setting:
     monkeypatch.setenv("TOKPACK_WORKERS", setting)
     with pytest.raises(TokpackError, match=r"is not a number of processes, 1 or more"):
         default_engine()
+
+
+@pytest.mark.parametrize(
+    ("written", "engine"),
+    [
+        ("", EngineConfig()),
+        ("engine: local\n", EngineConfig()),
+        ("engine: ray\n", EngineConfig(name="ray", address="auto")),
+        ("engine: {name: ray, address: '10.0.0.1:6379'}\n", EngineConfig(name="ray", address="10.0.0.1:6379")),
+    ],
+)
+def test_the_engine(tmp_path: Path, written: str, engine: EngineConfig) -> None:
+    assert load_project(write(tmp_path / "configs", GOOD + written)).engine == engine
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("engine: rai\n", r"engine\.name: .*did you mean `ray`"),
+        ("engine: {name: ray, adress: x}\n", r"engine\.adress: unknown key; did you mean `address`\?"),
+        ("engine: [ray]\n", r"engine must be a mapping"),
+        ("engin: ray\n", r"unknown section `engin`; did you mean `engine`"),
+    ],
+)
+def test_a_wrong_engine(tmp_path: Path, written: str, said: str) -> None:
+    folder = write(tmp_path / "configs", GOOD + written)
+    with pytest.raises(ConfigError, match=rf"a\.yaml:{len(GOOD.splitlines()) + 1}: .*{said}"):
+        load_project(folder)

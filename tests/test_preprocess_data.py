@@ -136,6 +136,9 @@ def test_keys_that_would_be_out_of_step_are_refused(folder: Path, tmp_path: Path
     (tmp_path / "a.jsonl").write_text('{"text": "a", "title": "b"}\n{"text": "c"}\n', encoding="utf-8")
     encoding = ("encode", "--tokenizer", "tok", *KEYS, "--output", tmp_path / "x", tmp_path / "a.jsonl")
     assert "a.jsonl, line 2: no text field ('title' wanted" in refused(folder, *encoding)
+    assert refused(folder, *encoding, "--text-field", "title") == (
+        "--json-keys names the fields to encode: leave out --text-field"
+    )
     said = refused(folder, *encoding, "--on-error", "skip")
     assert "1 documents have 'title' and 2 have 'text', so they would be out of step" in said
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]

@@ -195,7 +195,7 @@ def train(
 ) -> None:
     """Train a tokenizer on files, all of their text: the folder DIR and DIR.manifest.json.
 
-    FILE: jsonl, csv, tsv, txt (each also .gz, .zst), parquet, Arrow; folders and globs too.
+    FILE: jsonl, csv, tsv, txt (each also .gz, .zst), parquet, Arrow; folders, globs and URLs (s3://...) too.
     """
     with show_errors(json):
         from tokpack_core.commands import results
@@ -355,7 +355,7 @@ def encode(
 ) -> None:
     """Encode files, as Megatron's preprocess_data does: PREFIX.bin/.idx, one sequence a document.
 
-    FILE: jsonl, csv, tsv, txt (each also .gz, .zst), parquet, Arrow; folders and globs too.
+    FILE: jsonl, csv, tsv, txt (each also .gz, .zst), parquet, Arrow; folders, globs and URLs (s3://...) too.
     """
     with show_errors(json):
         from tokpack_core.commands import encode as command
@@ -487,7 +487,7 @@ def report(
 ) -> None:
     """Show how a tokenizer's vocabulary is used by files: DIR/report.json and DIR/report.html.
 
-    FILE: jsonl, csv, tsv, txt (each also .gz, .zst), parquet, Arrow; folders and globs too.
+    FILE: jsonl, csv, tsv, txt (each also .gz, .zst), parquet, Arrow; folders, globs and URLs (s3://...) too.
     """
     with show_errors(json):
         from tokpack_core.commands import report as command

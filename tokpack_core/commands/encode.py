@@ -209,6 +209,8 @@ def encode(
             "documents with images need both: --content-field names their blocks, and --vision says how many tokens an "
             "image becomes"
         )
+    if options.json_keys and reading.options.text_field != ReadConfig().text_field:
+        raise InputError("--json-keys names the fields to encode: leave out --text-field")
     if vision is not None:
         options.require_plain()
         return encode_images(opened, reading, output, options.append_eod, quiet, vision)
