@@ -97,6 +97,7 @@ def objects_of(store: Store) -> dict[str, bytes]:
     return {str(p.relative_to(store.root)): p.read_bytes() for p in store.root.glob("objects/**/*") if p.is_file()}
 
 
+@pytest.mark.slow
 def test_a_lost_node_loses_and_doubles_nothing(cluster: Any, tmp_path: Path) -> None:
     expected = run_units(open_store(tmp_path / "local", create=True), LocalEngine(1), units(0), lambda _: None)
     store = open_store(tmp_path / "ray", create=True)
@@ -114,6 +115,7 @@ def test_a_lost_node_loses_and_doubles_nothing(cluster: Any, tmp_path: Path) -> 
     assert objects_of(store) == objects_of(open_store(tmp_path / "local"))
 
 
+@pytest.mark.slow
 def test_tokpack_build_on_the_cluster_gives_the_same_datasets(cluster: Any, tmp_path: Path) -> None:
     project = write_small_project(tmp_path)
     local = project.build()

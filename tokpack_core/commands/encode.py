@@ -223,7 +223,7 @@ def encode(
     parameters = options.parameters() | reading.parameters()
     with new_output(output, endings, options.resume) as draft:
         prefixes = [draft.with_name(f"{draft.name}{stem}") for stem in stems]
-        files = TokenFiles(prefixes, dtype, vocab_size, job_digest(opened, reading, parameters))
+        files = TokenFiles(prefixes, dtype, job_digest(opened, reading, parameters))
         run = Run(reading, fields, files, options)
         try:
             with progress("encoding", reading.bytes * len(fields), "B", quiet) as on_done:

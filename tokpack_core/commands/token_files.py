@@ -23,7 +23,6 @@ import orjson
 
 from tokpack_core.errors import InputError
 from tokpack_core.megatron.indexed_dataset import IndexWriter, bin_path, idx_path, read_chunks
-from tokpack_core.megatron.shards import check_ids
 from tokpack_core.store.files import fsync_path
 from tokpack_core.tokenizers.encoded import Encoded
 
@@ -61,14 +60,13 @@ class Checkpoint:
 class TokenFiles:
     """The token files of an encode, one a key."""
 
-    def __init__(self, prefixes: list[Path], dtype: np.dtype, vocab_size: int, job: str) -> None:
+    def __init__(self, prefixes: list[Path], dtype: np.dtype, job: str) -> None:
         """Goes on from the checkpoint that the folder of `prefixes` holds, else begins anew.
 
         Raises:
             InputError: what was begun there was another job.
         """
         self._dtype = dtype
-        self._vocab_size = vocab_size
         self._prefixes = prefixes
         self._scratch = prefixes[0].parent / "unfinished"
         self.state = self._resumed(job) or self._begun_anew(job)
@@ -84,9 +82,8 @@ class TokenFiles:
         ]
 
     def append(self, number: int, encoded: Encoded) -> None:
-        """Raises InputError naming the first document that has an id outside the vocabulary."""
+        """Adds documents, whose ids the dtype can hold, to the files of a key."""
         counts = self.state.counts[number]
-        check_ids(self._prefixes[number], encoded, self._vocab_size, counts.documents)
         self._tokens[number].write(encoded.ids.astype(self._dtype).data)
         self._lengths[number].write(encoded.lengths.astype(LENGTH).data)
         counts.documents += encoded.documents

@@ -34,12 +34,12 @@ def line_blocks(blocks: Iterator[bytes], limit: int) -> Iterator[bytes | None]:
             if start:
                 too_long = pending_bytes + start - 1 > limit
                 pending_bytes = 0
-                yield None if too_long else taken(pending, block[:start])
+                yield None if too_long else taken(pending, memoryview(block)[:start])
                 pending.clear()
         end = block.rfind(b"\n") + 1
         if end > start:
             pending_bytes = 0
-            yield taken(pending, block[start:end])
+            yield taken(pending, memoryview(block)[start:end])
         rest = block[max(start, end) :]
         pending_bytes += len(rest)
         pending.append(rest)
@@ -48,10 +48,10 @@ def line_blocks(blocks: Iterator[bytes], limit: int) -> Iterator[bytes | None]:
     if pending_bytes > max(limit, BLOCK_BYTES):
         yield None
     elif pending_bytes:
-        yield taken(pending, b"")
+        yield taken(pending, memoryview(b""))
 
 
-def taken(pending: list[bytes], last: bytes) -> bytes:
+def taken(pending: list[bytes], last: memoryview) -> bytes:
     """All of `pending` and `last` in one, and nothing left in the list: a long line is held once, not twice."""
     run = b"".join([*pending, last])
     pending.clear()
