@@ -110,7 +110,7 @@ def plans_of(folder, source):
     work = Workplace(project, open_store(folder / "store", create=True), LocalEngine(1), lambda _: None)
     return work, {plan.key: plan for plan in plan_graph(project)}
 little = out / "little.jsonl"
-little.write_text("".join(json.dumps({"id": str(i), "text": f"cafe\u0301 number {i}"}) + "\n" for i in range(300)))
+little.write_text("".join(json.dumps({"id": str(i), "text": f"cafe\\u0301 {i}"}) + "\\n" for i in range(300)))
 work, plans = plans_of(out / "first", little)
 for plan in list(plans.values())[:5]:
     plan.build(work)
