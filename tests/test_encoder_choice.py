@@ -15,8 +15,9 @@ from tokenizers import Regex, pre_tokenizers
 
 from tests.small_project import write_small_project
 from tests.test_bpe_encoder import assert_equal, by_library, engine_of
-from tests.tokenizer_samples import EOD, HOSTILE, PAD, documents
+from tests.tokenizer_samples import EOD, HOSTILE, PAD, documents, trained
 from tokpack_core.bpe.unicode_categories import category_lines, changed_characters
+from tokpack_core.config import UnicodeForm
 from tokpack_core.stages import shards
 from tokpack_core.stages import tokenizer as tokenizer_stage
 from tokpack_core.stages.normalize import read_parts
@@ -28,6 +29,7 @@ from tokpack_core.tokenizers.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.hard_texts import hard_texts, random_texts
 from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
+from tokpack_core.tokenizers.sentencepiece_model import SentencePieceTokenizer
 from tokpack_core.tokenizers.tiktoken_ranks import TiktokenTokenizer
 from tokpack_core.tokenizers.token_bytes import byte_level_bytes
 
@@ -71,7 +73,7 @@ def test_forgetting_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) 
     engines = []
     for _ in range(2):
         assert_equal(encoder.encode(texts), expected)
-        engines.append(encoder.faster._engine())
+        engines.append(encoder.faster.engines.current())
     assert engines[0] is not engines[1]
     with ThreadPoolExecutor(3) as pool:
         for found in pool.map(encoder.encode, [texts] * 6):
@@ -119,6 +121,25 @@ def test_rank_files_too() -> None:
     assert tokenizer.exact_bpe() is not None
     assert tokenizer.encoder.engine in ("gigatoken", "tokpack")
     assert_equal(tokenizer.encode(pa.array(TEXTS)), expected)
+
+
+@pytest.mark.parametrize("unicode", ["none", "nfc", "nfkc"])
+def test_sentencepiece_bpe_has_a_faster_engine_with_its_librarys_ids(unicode: UnicodeForm) -> None:
+    tokenizer = trained("sentencepiece_bpe", unicode)
+    assert isinstance(tokenizer, SentencePieceTokenizer)
+    texts = pa.array([*TEXTS, "a line.\n" * 200_000])
+    expected = tokenizer._encode_by_library(texts)
+    tokenizer.choose_engine()
+    assert tokenizer.encoder == EncoderChoice("gigatoken")
+    assert_equal(tokenizer.encode(texts), expected)
+    assert_equal(tokenizer.encode(texts.slice(7, 90)), tokenizer._encode_by_library(texts.slice(7, 90)))
+
+
+def test_a_unigram_model_stays_with_its_library() -> None:
+    tokenizer = trained("sentencepiece_unigram")
+    assert isinstance(tokenizer, SentencePieceTokenizer)
+    tokenizer.choose_engine()
+    assert tokenizer.encoder == EncoderChoice("sentencepiece")
 
 
 @settings(max_examples=200, deadline=None)

@@ -43,37 +43,29 @@ RESPELLED = {
 """Regexes that match the same text, by ours."""
 
 
-class GigatokenEncoder:
-    """Ids of ordinary text, in any number of threads."""
+class ThreadEngines:
+    """An engine a thread for one tokenizer.json, begun anew before it takes too much memory."""
 
-    def __init__(self, model: BpeModel, splits: tuple[str, ...], by_other: Encode) -> None:
-        """`by_other` encodes what gigatoken may split differently. Raises Unsupported for what it cannot load."""
-        self._file = tokenizer_json(model, splits)
-        self._by_other = by_other
+    def __init__(self, file: str) -> None:
+        self._file = file
         self._threads = threading.local()
-        try:
-            self._engine()
-        except RuntimeError as error:
-            raise Unsupported(str(error)) from None
 
     def encode(self, texts: pa.Array) -> Encoded:
         """`texts`: string array without nulls."""
-        return encode_apart(texts, [newer_than_the_library(texts)], self._by_other, self._encode)
-
-    def _encode(self, texts: pa.Array) -> Encoded:
         data, offsets = text_buffers(texts)
         strings = awkward.contents.ListOffsetArray(
             awkward.index.Index64(offsets),
             awkward.contents.NumpyArray(data, parameters={"__array__": "byte"}),
             parameters={"__array__": "bytestring"},
         )
-        found = self._engine().encode_batch(awkward.Array(strings), parallel=False).layout
+        found = self.current().encode_batch(awkward.Array(strings), parallel=False).layout
         self._threads.text += data.size
         borders = np.asarray(found.offsets.data)
         ids = np.asarray(found.content.data)[borders[0] : borders[-1]]
         return Encoded(ids.view(np.int32), borders - borders[0])
 
-    def _engine(self) -> Any:
+    def current(self) -> Any:
+        """Raises RuntimeError for a file that gigatoken cannot load."""
         own = self._threads
         if getattr(own, "engine", None) is not None:
             size = resident_bytes()
@@ -84,6 +76,23 @@ class GigatokenEncoder:
             own.engine = gigatoken.Tokenizer.from_json(self._file)
             own.least, own.text = resident_bytes(), 0
         return own.engine
+
+
+class GigatokenEncoder:
+    """Ids of ordinary text, in any number of threads."""
+
+    def __init__(self, model: BpeModel, splits: tuple[str, ...], by_other: Encode) -> None:
+        """`by_other` encodes what gigatoken may split differently. Raises Unsupported for what it cannot load."""
+        self.engines = ThreadEngines(tokenizer_json(model, splits))
+        self._by_other = by_other
+        try:
+            self.engines.current()
+        except RuntimeError as error:
+            raise Unsupported(str(error)) from None
+
+    def encode(self, texts: pa.Array) -> Encoded:
+        """`texts`: string array without nulls."""
+        return encode_apart(texts, [newer_than_the_library(texts)], self._by_other, self.engines.encode)
 
 
 def newer_than_the_library(texts: pa.Array) -> Bools:

@@ -8,15 +8,19 @@ encode it as its three byte pieces, and any decoder gives it back; a published m
 concatenates bytes, so that special tokens stay and a cut character becomes U+FFFD as Python's `replace` does; the space
 that a model puts before each text is taken off again.
 
+Where gigatoken gives the same ids it encodes once there is enough text (see `sentencepiece_engine`).
+
 Saved: `tokenizer.model` and `tokenizer_config.json`.
 """
 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +30,9 @@ from numpy.typing import NDArray
 
 from tokpack_core.config import UnicodeForm
 from tokpack_core.errors import InputError
+from tokpack_core.tokenizers.byte_bpe_engine import WORTH_LOADING
 from tokpack_core.tokenizers.encoded import Encoded, from_lists
+from tokpack_core.tokenizers.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.long_documents import encode_bounded
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
 from tokpack_core.tokenizers.sentencepiece_export import as_tokenizer_json
@@ -40,6 +46,9 @@ from tokpack_core.tokenizers.sentencepiece_proto import (
 )
 from tokpack_core.tokenizers.token_bytes import META_SPACE, ByteDecoder, byte_piece, vocabulary_table
 from tokpack_core.tokenizers.unicode_forms import form_applied
+
+if TYPE_CHECKING:
+    from tokpack_core.tokenizers.sentencepiece_engine import SentencePieceEngine
 
 FILE_NAME = "tokenizer.model"
 
@@ -62,10 +71,39 @@ class SentencePieceTokenizer:
         self.unicode: UnicodeForm = form_applied(self._engine.normalize)
         self._meta_space_ids = self._ids_of_meta_space()
         self._apart = self._encoded_apart()
+        self._tried = False
+        self._seen = 0
+        self._loading = threading.Lock()
+        self._fast: SentencePieceEngine | None = None
+        self._choice = EncoderChoice("sentencepiece")
         self._vocabulary = self._build_vocabulary()
         self._byte_decoder = ByteDecoder(self._vocabulary, self.vocab_size)
 
+    @property
+    def encoder(self) -> EncoderChoice:
+        return self._choice
+
     def encode(self, texts: pa.Array) -> Encoded:
+        if not self._tried:
+            self._seen += texts.nbytes
+            if self._seen > WORTH_LOADING:
+                self.choose_engine()
+        return self._encode_by_library(texts) if self._fast is None else self._fast.encode(texts)
+
+    def choose_engine(self) -> None:
+        """Loads and checks the faster engine, unless that was done; small texts are not worth it."""
+        from tokpack_core.tokenizers.sentencepiece_engine import choose_engine
+
+        with self._loading:
+            if not self._tried:
+                apart = self._apart.pattern if self._apart else None
+                special = list(self._metadata.special_tokens.values())
+                self._fast, self._choice = choose_engine(
+                    self._model, self._encode_by_library, self.family, self.unicode, apart, special
+                )
+                self._tried = True
+
+    def _encode_by_library(self, texts: pa.Array) -> Encoded:
         return encode_bounded(self._encode_batch, texts, self.family)
 
     def decode(self, encoded: Encoded) -> pa.Array:
