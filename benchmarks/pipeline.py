@@ -159,7 +159,7 @@ report(hashlib.file_digest((out / "x.bin").open("rb"), "sha256").hexdigest())
 }
 CONFIG = """\
 corpora:
-  core: {{paths: ["{text}"], id_field: id}}
+  core: {{paths: ["{text}"], id_field: id, normalize: {{byte_order_marks: keep}}}}
 tokenizers:
   tok:
     family: pretrained
