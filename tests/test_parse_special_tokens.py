@@ -32,7 +32,7 @@ TEXTS = ["plain", f"the one{EOD}the other", "", EOD, f"{EOD}{PAD}x{EOD}{EOD}", f
 
 @cache
 def tokenizer_of(family: Family) -> Tokenizer:
-    special = SpecialTokens(eod=EOD, pad=PAD, unk="<unk>")
+    special = SpecialTokens(eod=EOD, pad=PAD, unk="<unk>" if family in ("wordpiece", "character", "word") else None)
     return train(TrainConfig(family=family, vocab_size=900, special_tokens=special), documents()[:20])
 
 
