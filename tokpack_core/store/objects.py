@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import re
+import shlex
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -179,7 +180,7 @@ def require_size(store: Store, ref: ObjectRef, file: FileEntry) -> os.stat_resul
 
 def removal(store: Store, ref: ObjectRef) -> str:
     """How to be rid of a damaged object."""
-    folder = folder_of(store, ref)
+    folder = shlex.quote(str(folder_of(store, ref)))
     name = f"{ref.stage}/{ref.digest[:12]}"
     return f"remove the object {name} and build again: chmod -R u+w {folder} && rm -r {folder} && tokpack build"
 
