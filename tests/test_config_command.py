@@ -27,6 +27,8 @@ EXAMPLES = {
     "small project": CONFIG,
     "sizes and schedules": GOOD + 'schedules:\n  nightly: {cron: "0 3 * * *", timezone: Asia/Shanghai}\n',
     "empty": "corpora:\n",
+    "engine": "engine: ray\n",
+    "engine with an address": 'engine: {name: ray, address: "10.0.0.1:6379"}\n',
 }
 
 
@@ -60,6 +62,7 @@ def test_the_schema_takes_what_is_right(validator: Draft7Validator, name: str) -
         ("    paths: [data/en]", "    lang: en"),
         ("    paths: [data/en]", "    paths: data/en"),
         ("    train_on: {zh_web: 3, en_web: 1}\n", ""),
+        ("datasets:", "engine: slurm\ndatasets:"),
     ],
 )
 def test_the_schema_refuses_what_is_wrong(validator: Draft7Validator, tmp_path: Path, old: str, new: str) -> None:

@@ -8,24 +8,26 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from tokpack_core.config_files import NAME, SECTIONS
+from tokpack_core.config import EngineConfig
+from tokpack_core.config_files import ENGINE, NAME, SECTIONS
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
 
 
 def config_schema() -> dict[str, Any]:
     """One file of the configuration folder: sections, each a map of names to settings, each possibly empty."""
-    models, document = models_json_schema(
-        [(model, "validation") for model in SECTIONS.values()], ref_template="#/$defs/{model}"
-    )
+    kinds: list[type[BaseModel]] = [*SECTIONS.values(), EngineConfig]
+    models, document = models_json_schema([(model, "validation") for model in kinds], ref_template="#/$defs/{model}")
+    sections = {section: section_schema(models[model, "validation"]) for section, model in SECTIONS.items()}
     return {
         "$schema": DIALECT,
         "title": "tokpack configuration",
         "type": ["object", "null"],
         "additionalProperties": False,
-        "properties": {section: section_schema(models[model, "validation"]) for section, model in SECTIONS.items()},
+        "properties": sections | {ENGINE: engine_schema(models[EngineConfig, "validation"], document["$defs"])},
         "$defs": without_titles(document["$defs"]),
     }
 
@@ -36,6 +38,12 @@ def section_schema(entry: dict[str, Any]) -> dict[str, Any]:
         "propertyNames": {"pattern": f"^{NAME.pattern}$"},
         "additionalProperties": entry,
     }
+
+
+def engine_schema(engine: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """Settings, or the name alone."""
+    name = definitions[EngineConfig.__name__]["properties"]["name"]
+    return {"anyOf": [{"enum": name["enum"]}, engine]}
 
 
 def without_titles(value: Any) -> Any:
