@@ -19,6 +19,7 @@ from tests.small_project import SmallProject
 from tests.small_transformer import SmallTransformer, flex, sdpa
 from tokpack_assets.metadata import packing_metadata, shards_metadata
 from tokpack_core.commands.verify import packs_findings
+from tokpack_core.corpus.content import read_content
 from tokpack_core.errors import ConfigError, InputError
 from tokpack_core.megatron.indexed_dataset import read_index, write_index
 from tokpack_core.megatron.verify_packs import ExpectedPacks
@@ -401,6 +402,20 @@ def test_configurations_that_cannot_work_are_told(pages: Pages, tmp_path: Path) 
         (configs / "a.yaml").write_text(CONFIG.replace(old, new))
         with pytest.raises(ConfigError, match=said.replace("(", r"\(")):
             SmallProject(configs.parent).load()
+
+
+def test_the_example_of_the_documentation_is_valid(tmp_path: Path) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "images.md").read_text(encoding="utf-8")
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "a.yaml").write_text(page.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
+    project = SmallProject(tmp_path).load()
+    assert project.tokenizers["multimodal_32k"].vision == VisionConfig(scheme="qwen2_5_vl", max_pixels=1_003_520)
+    example = json.loads(page.split("```json\n")[1].split("```")[0])
+    text, blocks = read_content(example["content"], "content")
+    assert text == "A bridge in the fog.The same from below."
+    assert [(b["mode"], b["width"], b["height"], b["image"]) for b in blocks if b["mode"]] == [
+        (1, 1024, 768, "images/0001.jpg")
+    ]
 
 
 def test_an_image_that_a_scheme_refuses_or_that_fills_no_pack(pages: Pages, tmp_path: Path) -> None:
