@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-CAPABILITIES = ("corpus", "tokenizers", "bpe", "vocabulary", "packing", "megatron", "training", "vision")
+CAPABILITIES = ("corpus", "tokenizers", "bpe", "vocabulary", "comparison", "packing", "megatron", "training", "vision")
 GROUND = ("config", "errors", "verdict", "vision_config")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(GROUND, GROUND),
@@ -22,6 +22,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "stages": (*GROUND, "config_files", *CAPABILITIES, "engine", "store"),
     "commands": (*GROUND, "config_faults", "config_files", *CAPABILITIES, "engine", "store", "stages"),
     "cli": (*GROUND, "config_files", *CAPABILITIES, "engine", "store", "stages", "commands"),
+    "compare_cli": ("cli", *GROUND, "commands"),
     "config_cli": ("cli", *GROUND, "commands"),
     "store_cli": ("cli", *GROUND, "config_files", *CAPABILITIES, "engine", "store", "stages", "commands"),
 }

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from tokpack_core import config_cli, store_cli
+from tokpack_core import compare_cli, config_cli, store_cli
 from tokpack_core.cli import show_errors
 
 app = typer.Typer(
@@ -94,6 +94,6 @@ def dev(
 
 
 def main() -> None:
-    app.registered_commands += store_cli.app.registered_commands
+    app.registered_commands += compare_cli.app.registered_commands + store_cli.app.registered_commands
     app.add_typer(config_cli.app)
     app()

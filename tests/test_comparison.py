@@ -1,0 +1,222 @@
+"""Comparison of tokenizers: each figure by hand, and the command on real tokenizers."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+from tests.command_line import refused, tokpack
+from tokpack_core.comparison.bootstrap import effect_size, holm, paired_difference
+from tokpack_core.comparison.chinese_script import with_chinese_scripts
+from tokpack_core.comparison.comparison import verdict
+from tokpack_core.comparison.controls import controls
+from tokpack_core.comparison.efficiency import renyi_efficiency, residue_share
+from tokpack_core.comparison.held_out import HeldOut
+from tokpack_core.comparison.morphemes import boundary_scores, read_gold_words
+from tokpack_core.errors import InputError
+from tokpack_core.tokenizers import registry
+from tokpack_core.tokenizers.token_bytes import BYTE_TO_CHARACTER
+from tokpack_core.vocabulary.counts import TOKEN_SCHEMA, TokenCounts
+from tokpack_core.vocabulary.merge_counts import MergeCounts
+
+
+def test_equal_tokenizers_do_not_differ() -> None:
+    tokens = np.arange(1, 101)
+    found = paired_difference(tokens, tokens)
+    assert (found.ratio, found.low, found.high, found.effect_size, found.p) == (1.0, 1.0, 1.0, 0.0, 1.0)
+
+
+def test_a_tenth_less_everywhere_is_certain() -> None:
+    others = np.arange(10, 1010, 10)
+    found = paired_difference(others * 9 // 10, others)
+    assert found.ratio == pytest.approx(0.9)
+    assert found.low == pytest.approx(found.high)
+    assert found.p is not None
+    assert found.p < 1e-9
+
+
+def test_interval_and_p_follow_the_spread() -> None:
+    """Half of the documents are longer by half, half shorter by half: nothing that 100 documents could prove."""
+    others = np.full(100, 100)
+    tokens = np.where(np.arange(100) % 2, 150, 51)
+    found = paired_difference(tokens, others)
+    assert found.ratio == pytest.approx(1.005)
+    # The mean of 100 draws of 0.51 or 1.50 has the standard error 0.495 / 10.
+    assert found.low == pytest.approx(1.005 - 1.96 * 0.0495, abs=0.015)
+    assert found.high == pytest.approx(1.005 + 1.96 * 0.0495, abs=0.015)
+    assert found.p is not None
+    assert found.p > 0.8
+    assert verdict(found.ratio, found.p) == "not significant"
+
+
+def test_few_documents_prove_nothing() -> None:
+    found = paired_difference(np.full(19, 5), np.full(19, 10))
+    assert (found.documents, found.ratio, found.p) == (19, 0.5, None)
+    assert verdict(found.ratio, None) == "not significant"
+
+
+def test_documents_without_tokens_are_left_out() -> None:
+    assert paired_difference(np.array([0, 2]), np.array([0, 4])).documents == 1
+    assert math.isnan(paired_difference(np.zeros(3, np.int64), np.zeros(3, np.int64)).ratio)
+
+
+def test_holm() -> None:
+    # Sorted 0.01 x 3, 0.03 x 2, 0.04 x 1, never below the one before.
+    assert holm([0.01, None, 0.04, 0.03]) == [pytest.approx(0.03), None, pytest.approx(0.06), pytest.approx(0.06)]
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+def test_effect_size() -> None:
+    # Logarithms ln 2 and 0: mean ln 2 / 2, spread ln 2 / sqrt 2.
+    assert effect_size(np.array([2, 1]), np.array([1, 1])) == pytest.approx(math.sqrt(2) / 2)
+    assert effect_size(np.array([2, 4]), np.array([1, 2])) == math.inf
+
+
+def test_renyi_efficiency() -> None:
+    assert renyi_efficiency(np.array([7, 7, 7, 7])) == pytest.approx(1.0)
+    # Two entries of 3/4 and 1/4 among four: H = ln(sum p^2.5) / (1 - 2.5) over ln 4.
+    by_hand = math.log(0.75**2.5 + 0.25**2.5) / -1.5 / math.log(4)
+    assert renyi_efficiency(np.array([3, 1, 0, 0])) == pytest.approx(by_hand)
+    assert renyi_efficiency(np.zeros(4, np.int64)) is None
+
+
+def test_residues() -> None:
+    """Of four entries, one is used up 96 times in 100, one 90 times; one never occurs."""
+    merges = MergeCounts(np.array([96, 90, 0, 0]), np.zeros(0, np.int64), np.zeros((0, 4), np.int64))
+    counts = TokenCounts(np.array([4, 10, 50, 0]), pa.table({}), TOKEN_SCHEMA.empty_table(), merges)
+    vocabulary = pa.table({"id": [0, 1, 2, 3], "special": [False] * 4})
+    assert residue_share(counts, vocabulary) == 0.25
+
+
+def test_what_is_due_to_the_vocabulary_and_what_to_the_encoder() -> None:
+    column = np.array([1], np.int64)
+    held_out = HeldOut(
+        pa.array(["en"]),
+        column,
+        column,
+        column,
+        tokens={"a": np.array([80]), "b": np.array([100]), "lossy": np.array([50])},
+        fewest={"a": np.array([60]), "b": np.array([90])},
+        counts={},
+    )
+    found = controls(held_out, ["b", "a", "lossy"], "b", {"a": 1000, "b": 1005, "lossy": 2000})
+    by_encoder = {row["tokenizer"]: row["encoder_excess"] for row in found["same_vocabulary_two_encoders"]}
+    assert by_encoder == {"a": pytest.approx(80 / 60 - 1), "b": pytest.approx(100 / 90 - 1), "lossy": None}
+    first, second = found["two_vocabularies_one_encoder"]
+    assert first["whole"] == pytest.approx(-0.2)
+    assert first["by_vocabulary"] == pytest.approx(60 / 90 - 1)
+    assert first["by_encoder"] == pytest.approx((80 / 60) / (100 / 90) - 1)
+    assert (first["same_size"], second["same_size"]) == (True, False)
+    assert (second["by_vocabulary"], second["by_encoder"]) == (None, None)
+
+
+def test_chinese_scripts() -> None:
+    texts = pa.array(["中国的语言", "中國的語言", "中文", "国國国", "国", "", "國"])
+    langs = pa.array(["zh", "zh", "zh", "zho-CN", "ja", "zh-Hant", None])
+    found = with_chinese_scripts(langs, texts).to_pylist()
+    assert found == ["zh-Hans", "zh-Hant", "zh", "zho-CN-Hans", "ja", "zh-Hant", None]
+
+
+def byte_bpe_file(folder: Path, merges: list[tuple[str, str]]) -> Path:
+    """A byte-level BPE with these merges, in the letters of the file."""
+    entries = [*BYTE_TO_CHARACTER.values(), *("".join(pair) for pair in merges)]
+    engine = Tokenizer(models.BPE({entry: token for token, entry in enumerate(entries)}, merges))
+    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    engine.decoder = decoders.ByteLevel()
+    folder.mkdir()
+    engine.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def test_morpheme_boundaries(tmp_path: Path) -> None:
+    gold = tmp_path / "gold.tsv"
+    gold.write_text("unhappy\tun happy\n\nredo\tre do\n", encoding="utf-8")
+    merges = [("Ġ", "u"), ("Ġu", "n"), ("h", "a"), ("p", "p"), ("ha", "pp"), ("happ", "y")]
+    tokenizer = registry.load(byte_bpe_file(tmp_path / "bpe", merges))
+    # " un|happy" is right; " |r|e|d|o" has three boundaries inside the word, one of them right.
+    assert boundary_scores(tokenizer, read_gold_words(gold)) == {
+        "words": 2,
+        "precision": 0.5,
+        "recall": 1.0,
+        "f1": pytest.approx(2 / 3),
+    }
+
+
+def test_gold_list_that_does_not_spell_its_words(tmp_path: Path) -> None:
+    gold = tmp_path / "gold.tsv"
+    gold.write_text("redo\tre do\nunhappy\tun hapy\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"gold\.tsv, line 2: write WORD<TAB>MORPHEMES"):
+        read_gold_words(gold)
+
+
+ENGLISH = [f"The number {n} is followed by the number {n + 1}, and that is all there is to it." for n in range(60)]
+CHINESE = [f"数字{n}之后是数字{n + 1}，这就是全部。" for n in range(60)]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("compare")
+    rows = [{"text": text, "lang": lang} for lang, texts in (("en", ENGLISH), ("zh", CHINESE)) for text in texts]
+    (folder / "text.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    pairs = [{"text": {"en": one, "zh": other}} for one, other in zip(ENGLISH, CHINESE, strict=True)]
+    (folder / "parallel.jsonl").write_text("".join(json.dumps(row) + "\n" for row in pairs), encoding="utf-8")
+    byte_bpe_file(folder / "bytes", [])
+    byte_bpe_file(folder / "merged", [("Ġ", "t"), ("Ġt", "h"), ("Ġth", "e"), ("e", "r")])
+    return folder
+
+
+def test_command(project: Path) -> None:
+    arguments = ["--tokenizer", "plain=bytes", "--tokenizer", "merged", "--lang-field", "lang"]
+    arguments += ["--parallel", "parallel.jsonl", "--output", "out", "text.jsonl"]
+    told = tokpack(project, "compare", *arguments).out
+    assert "merged needs" in told
+    found = json.loads((project / "out" / "comparison.json").read_bytes())
+    assert (found["documents"], found["baseline"], found["languages"]) == (120, "plain", ["en", "zh-Hans"])
+    size = sum(len(text.encode()) for text in ENGLISH + CHINESE)
+    library = Tokenizer.from_file(str(project / "merged" / "tokenizer.json"))
+    merged = sum(len(library.encode(text).ids) for text in ENGLISH + CHINESE)
+    by_name = {row["tokenizer"]: row for row in found["tokenizers"]}
+    assert (by_name["plain"]["tokens"], by_name["merged"]["tokens"]) == (size, merged)
+    differences = {row["lang"]: row for row in found["differences"]}
+    assert differences["all"]["ratio"] == pytest.approx(merged / size)
+    assert differences["en"]["verdict"] == "shorter"
+    # No merge applies to Chinese: exactly as many tokens, so there is nothing to be sure of.
+    assert (differences["zh-Hans"]["ratio"], differences["zh-Hans"]["verdict"]) == (1.0, "not significant")
+    aligned = {(row["tokenizer"], row["lang"]): row for row in found["parallel"]}
+    english = sum(len(text.encode()) for text in ENGLISH)
+    assert aligned["plain", "zh"]["premium"] == pytest.approx(sum(len(text.encode()) for text in CHINESE) / english)
+    assert aligned["plain", "en"]["tokens_per_sentence"] == pytest.approx(english / 60)
+    page = (project / "out" / "comparison.html").read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert "merged needs" in page
+    assert sorted(path.suffix for path in (project / "out").iterdir()).count(".csv") == 7
+
+
+def test_sweep_and_small_models(project: Path) -> None:
+    arguments = ["--sweep-size", "280", "--sweep-size", "300", "--sweep-family", "byte_bpe", "--sweep-family"]
+    arguments += ["wordpiece", "--train", "text.jsonl", "--model-seeds", "1", "--model-bytes", "10000"]
+    arguments += ["--lang-field", "lang", "--output", "swept", "text.jsonl", "--json"]
+    manifest = tokpack(project, "compare", *arguments).json
+    found = json.loads((project / "swept" / "comparison.json").read_bytes())
+    assert [row["size"] for row in found["sweep"]["sizes"]] == [280, 300]
+    assert [(row["family"], row["other"]) for row in found["sweep"]["pairs"]] == [("byte_bpe", "wordpiece")] * 2
+    assert [row["tokenizer"] for row in found["small_model"]] == [
+        f"{family}_{size}" for size in (280, 300) for family in ("byte_bpe", "wordpiece")
+    ]
+    assert all(0 < bits < 16 for row in found["small_model"] for bits in row["seeds"])
+    assert [Path(entry["path"]).name for entry in manifest["inputs"]] == ["text.jsonl", "text.jsonl"]
+
+
+def test_what_cannot_be_compared(project: Path) -> None:
+    base = ["--output", "no", "text.jsonl"]
+    assert "give --tokenizer, or --sweep-size" in refused(project, "compare", *base)
+    two = ["--tokenizer", "a=bytes", "--tokenizer", "a=merged"]
+    assert "two tokenizers are named a" in refused(project, "compare", *two, *base)
+    assert "none of the tokenizers: bytes" in refused(
+        project, "compare", "--tokenizer", "bytes", "--baseline", "x", *base
+    )
+    assert not (project / "no").exists()

@@ -1,0 +1,75 @@
+"""What a comparison says, in sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tokpack_core.comparison.comparison import ALL, Comparison
+from tokpack_core.vocabulary.number_format import percent
+
+MAIN_LANGUAGES = ("zh", "zh-Hans", "zh-Hant", "en", "code")
+
+
+def findings(comparison: Comparison) -> list[str]:
+    baseline = comparison["baseline"]
+    found = [whole_text(row, baseline) for row in comparison["differences"] if row["lang"] == ALL]
+    found += [sentence for name in names(comparison) if (sentence := main_languages(comparison, name))]
+    found += [control(row, baseline) for row in comparison["controls"]["two_vocabularies_one_encoder"]]
+    if "sweep" in comparison:
+        found += [size(row) for row in comparison["sweep"]["sizes"]]
+    return found
+
+
+def names(comparison: Comparison) -> list[str]:
+    return [row["tokenizer"] for row in comparison["tokenizers"] if row["tokenizer"] != comparison["baseline"]]
+
+
+def whole_text(row: dict[str, Any], baseline: str) -> str:
+    if row["verdict"] == "not significant":
+        return f"{row['tokenizer']} and {baseline}: the difference in tokens is not significant ({interval(row)})."
+    return f"{row['tokenizer']} needs {change(row['ratio'])} tokens than {baseline} ({interval(row)})."
+
+
+def main_languages(comparison: Comparison, name: str) -> str:
+    """Chinese, English and code, as far as the text has them."""
+    rows = {row["lang"]: row for row in comparison["differences"] if row["tokenizer"] == name}
+    parts = [
+        f"{lang} {signed(rows[lang]['ratio'] - 1)}"
+        + ("" if rows[lang]["verdict"] != "not significant" else " (not significant)")
+        for lang in MAIN_LANGUAGES
+        if lang in rows and rows[lang]["ratio"] is not None
+    ]
+    return f"{name} by language, tokens against {comparison['baseline']}: {', '.join(parts)}." if parts else ""
+
+
+def control(row: dict[str, Any], baseline: str) -> str:
+    size = "" if row["same_size"] else " (the vocabularies differ in size)"
+    if row["by_vocabulary"] is None:
+        return (
+            f"{row['tokenizer']} against {baseline}: encoder and vocabulary cannot be told apart, since the entries of "
+            f"one of them do not spell all of the text{size}."
+        )
+    return (
+        f"{row['tokenizer']} against {baseline}: {signed(row['whole'])} tokens, of which "
+        f"{signed(row['by_vocabulary'])} by its vocabulary (both with the encoder of the fewest tokens) and "
+        f"{signed(row['by_encoder'])} by its encoder{size}."
+    )
+
+
+def size(row: dict[str, Any]) -> str:
+    told = f"{row['significant_pairs']} of {row['pairs']} pairs of families differ significantly"
+    return (
+        f"At {row['size']:,} entries {told}; the best has {percent(row['spread'])} more bytes a token than the worst."
+    )
+
+
+def interval(row: dict[str, Any]) -> str:
+    return f"ratio {row['ratio']:.4f}, 95 % interval {row['low']:.4f} to {row['high']:.4f}"
+
+
+def change(ratio: float) -> str:
+    return f"{percent(abs(ratio - 1))} {'fewer' if ratio < 1 else 'more'}"
+
+
+def signed(share: float) -> str:
+    return f"{100 * share:+.2f} %"

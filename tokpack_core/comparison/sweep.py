@@ -1,0 +1,58 @@
+"""Are the algorithms different at all? Families at several vocabulary sizes, trained on the same text.
+
+At each size every family is compared with every other on the held-out documents; the corrected p-values are over all
+pairs of all sizes. The question is that of a study of Hungarian (LREC 2026), which found differences between algorithms
+small beside those between sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from tokpack_core.comparison.bootstrap import holm, paired_difference
+from tokpack_core.comparison.comparison import finite, verdict
+from tokpack_core.comparison.held_out import HeldOut
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One tokenizer of the sweep: `name` is that of the candidate."""
+
+    name: str
+    family: str
+    size: int
+
+
+def sweep(trained: Sequence[Trained], held_out: HeldOut) -> dict[str, Any]:
+    """pairs: a row a size and two families; sizes: the spread between families at each size."""
+    sizes = sorted({one.size for one in trained})
+    pairs = [
+        {
+            "size": size,
+            "family": one.family,
+            "other": other.family,
+            **finite(paired_difference(held_out.tokens[one.name], held_out.tokens[other.name])),
+        }
+        for size in sizes
+        for one, other in combinations([one for one in trained if one.size == size], 2)
+    ]
+    for row, p in zip(pairs, holm([row["p"] for row in pairs]), strict=True):
+        row["corrected_p"] = p
+        row["verdict"] = verdict(row["ratio"], p)
+    return {"pairs": pairs, "sizes": [size_row(size, trained, held_out, pairs) for size in sizes]}
+
+
+def size_row(size: int, trained: Sequence[Trained], held_out: HeldOut, pairs: list[dict[str, Any]]) -> dict[str, Any]:
+    text = int(held_out.bytes.sum())
+    lengths = {one.family: text / int(held_out.tokens[one.name].sum()) for one in trained if one.size == size}
+    asked = [row for row in pairs if row["size"] == size]
+    return {
+        "size": size,
+        "bytes_per_token": lengths,
+        "spread": max(lengths.values()) / min(lengths.values()) - 1,
+        "pairs": len(asked),
+        "significant_pairs": sum(row["verdict"] != "not significant" for row in asked),
+    }
