@@ -58,6 +58,9 @@ def demo(
     offline: Annotated[
         bool, typer.Option("--offline", help="Use only Python's standard library as text; needs no network.")
     ] = False,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Also train a tokenizer of every family, and compare them.")
+    ] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: TOKPACK_WORKERS, else all.")] = None,
     json: AsJson = False,
 ) -> None:
@@ -65,7 +68,7 @@ def demo(
     from tokpack_assets.demo import run_demo
 
     with show_errors(json):
-        run_demo(folder, offline, workers, json)
+        run_demo(folder, offline, compare, workers, json)
 
 
 @app.command()

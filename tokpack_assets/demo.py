@@ -32,7 +32,7 @@ MAIN_LANGUAGES = ("zh", "en", "code")
 LISTED_LANGUAGES = 16
 
 
-def run_demo(folder: Path, offline: bool, workers: int | None, json: bool) -> None:
+def run_demo(folder: Path, offline: bool, compare: bool, workers: int | None, json: bool) -> None:
     """Builds the demo in `folder`; what is there already is reused.
 
     Raises:
@@ -52,7 +52,14 @@ def run_demo(folder: Path, offline: bool, workers: int | None, json: bool) -> No
     project = load_project(folder / "configs")
     outcome = build_with_bar(project, folder / "store", [], False, engine_of(project, workers=workers), json)
     raise_failures(outcome)
-    summary = summarize(outcome, corpus) | {
+    summary = summarize(outcome, corpus)
+    if compare:
+        from tokpack_assets.demo_comparison import compare_families
+
+        console.print("[bold]3[/] a tokenizer of every family", highlight=False)
+        config = demo_config(corpus, offline)
+        summary["comparison"] = compare_families(folder, config, shares(corpus), VOCABULARY[offline], workers, json)
+    summary |= {
         "seconds": round(time.monotonic() - begin, 1),
         "folder": str(folder),
     }
@@ -82,7 +89,6 @@ def demo_config(corpus: DemoCorpus, offline: bool) -> str:
         "    splits: {train: 0.96, valid: 0.02, test: 0.02}\n"
         for name, paths in corpus.corpora.items()
     )
-    shares = ", ".join(f"{name}: {SHARES[name]}" for name in corpus.corpora)
     epochs = ", ".join(f"{name}: {EPOCHS[name]}" for name in corpus.corpora)
     return f"""\
 # The demo: edit it and run `tokpack build` in the folder above to see what is built again and what is not.
@@ -91,7 +97,7 @@ corpora:
   {TOKENIZER}:
     family: byte_bpe
     vocab_size: {VOCABULARY[offline]}
-    train_on: {{{shares}}}          # shares of the training sample
+    train_on: {{{shares(corpus)}}}          # shares of the training sample
     sample_bytes: 12MB
     special_tokens: {{eod: "<|endoftext|>", pad: "<|pad|>"}}
     checks: {{rare_below: {RARE_BELOW}, max_rare_token_share: 0.10, min_vocabulary_utilization: 0.90}}
@@ -102,6 +108,10 @@ datasets:
     packing: {{strategy: best_fit, sequence_length: {SEQUENCE_LENGTH}}}
     checks: {{min_packing_utilization: 0.95}}
 """
+
+
+def shares(corpus: DemoCorpus) -> str:
+    return ", ".join(f"{name}: {SHARES[name]}" for name in corpus.corpora)
 
 
 def summarize(outcome: BuildOutcome, corpus: DemoCorpus) -> dict[str, Any]:
@@ -155,6 +165,11 @@ def show_summary(summary: dict[str, Any], folder: Path, console: Console) -> Non
     console.print("\n[bold]The dataset, read by Megatron-Core as it is[/] (.bin/.idx, and _docs.bin/.idx by document)")
     for prefix in summary["prefixes"]:
         console.print(f"  {summary['dataset']}/{prefix}", highlight=False, soft_wrap=True)
+    if "comparison" in summary:
+        console.print("\n[bold]Families of tokenizers compared[/], on text that none was trained on")
+        for sentence in summary["comparison"]["findings"]:
+            console.print(f"  {sentence}", highlight=False, markup=False)
+        console.print(f"  {summary['comparison']['page']}", highlight=False, soft_wrap=True)
     show_next_commands(summary, folder, console)
 
 
