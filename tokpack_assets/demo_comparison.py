@@ -1,29 +1,32 @@
-"""`tokpack demo --compare`: a tokenizer of every family, trained in the graph on the demo's text, and compared."""
+"""`tokpack demo --compare`: a tokenizer of every kind, trained in the graph on the demo's text, and compared."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from tokpack_assets.building import build_with_bar, raise_failures
+from tokpack_assets.environment import engine_of
 from tokpack_core.commands.compare import write_outputs
 from tokpack_core.comparison.findings import findings
-from tokpack_core.config import Family
 from tokpack_core.config_files import load_project
-from tokpack_core.engine import default_engine
 from tokpack_core.stages.asset import Workplace
 from tokpack_core.stages.comparison import compare_tokenizers
 from tokpack_core.stages.tokenizer import asset_key
 from tokpack_core.store.store import open_store
 
 BASELINE = "byte_bpe"
-LEFT_OUT = ("pretrained", "character", "word")
-"""Nothing to train, and no size to compare at."""
-
-
-def families() -> list[str]:
-    """The baseline first."""
-    return [BASELINE, *(family for family in get_args(Family) if family not in (BASELINE, *LEFT_OUT))]
+KINDS: dict[str, tuple[str, ...]] = {
+    BASELINE: ("family: byte_bpe",),
+    "picky_bpe": ("family: byte_bpe", "delete_threshold: 0.9"),
+    "sentencepiece_bpe": ("family: sentencepiece_bpe",),
+    "sentencepiece_unigram": ("family: sentencepiece_unigram",),
+    "wordpiece": ("family: wordpiece",),
+    "superbpe": ("family: superbpe",),
+    "boundless_bpe": ("family: boundless_bpe",),
+    "boundless_bpe_by_script": ("family: boundless_bpe", "script_aware: true"),
+}
+"""Every kind of tokenizer that learns a vocabulary of a given size, with the settings that make it one."""
 
 
 def compare_families(
@@ -35,24 +38,25 @@ def compare_families(
     """
     configs = folder / "configs_comparison"
     configs.mkdir(exist_ok=True)
-    names = {family: f"compare_{family}" for family in families()}
     (configs / "demo.yaml").write_text(demo, encoding="utf-8")
-    (configs / "comparison.yaml").write_text(comparison_config(names, shares, vocab_size), encoding="utf-8")
+    (configs / "comparison.yaml").write_text(comparison_config(shares, vocab_size), encoding="utf-8")
     project = load_project(configs)
-    keys = [asset_key(name) for name in names.values()]
-    raise_failures(build_with_bar(project, folder / "store", keys, False, workers, quiet))
-    work = Workplace(project, open_store(folder / "store"), default_engine(), lambda now: None)
-    comparison = compare_tokenizers(work, list(names.values()), names[BASELINE])
+    engine = engine_of(project, workers=workers)
+    keys = [asset_key(kind) for kind in KINDS]
+    raise_failures(build_with_bar(project, folder / "store", keys, False, engine, quiet))
+    work = Workplace(project, open_store(folder / "store"), engine, lambda now: None)
+    comparison = compare_tokenizers(work, list(KINDS), BASELINE)
     output = folder / "comparison"
     output.mkdir(exist_ok=True)
     write_outputs(output, comparison)
     return {"findings": findings(comparison), "page": str(output / "comparison.html")}
 
 
-def comparison_config(names: dict[str, str], shares: str, vocab_size: int) -> str:
-    tokenizers = "".join(
-        f"  {name}:\n    family: {family}\n    vocab_size: {vocab_size}\n    train_on: {{{shares}}}\n"
-        f'    sample_bytes: 12MB\n    special_tokens: {{eod: "<|endoftext|>"}}\n'
-        for family, name in names.items()
-    )
-    return f"# A tokenizer of every family, for `tokpack demo --compare`.\ntokenizers:\n{tokenizers}"
+def comparison_config(shares: str, vocab_size: int) -> str:
+    lines = ["# A tokenizer of every kind, for `tokpack demo --compare`.", "tokenizers:"]
+    for kind, settings in KINDS.items():
+        lines.append(f"  {kind}:")
+        lines += [f"    {setting}" for setting in settings]
+        lines += [f"    vocab_size: {vocab_size}", f"    train_on: {{{shares}}}", "    sample_bytes: 12MB"]
+        lines.append('    special_tokens: {eod: "<|endoftext|>"}')
+    return "\n".join(lines) + "\n"
