@@ -56,7 +56,7 @@ def test_interval_and_p_follow_the_spread() -> None:
 def test_few_documents_prove_nothing() -> None:
     found = paired_difference(np.full(19, 5), np.full(19, 10))
     assert (found.documents, found.ratio, found.p) == (19, 0.5, None)
-    assert verdict(found.ratio, None) == "not significant"
+    assert verdict(found.ratio, None) == "too few documents"
 
 
 def test_documents_without_tokens_are_left_out() -> None:

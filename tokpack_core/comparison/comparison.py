@@ -1,8 +1,7 @@
 """Tokenizers against one another on held-out text: all figures as plain data, `comparison.json`.
 
 Every tokenizer is compared with one of them, the baseline, on all text and language by language. Each such question
-has an answer in a word: `shorter`, `longer`, or `not significant` (the corrected p is not below SIGNIFICANT, or there
-are too few documents).
+has an answer: `shorter`, `longer`, `not significant` (corrected p not below SIGNIFICANT), or `too few documents`.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from tokpack_core.comparison.retrofit import retrofit_rows
 from tokpack_core.vocabulary.parallel_text import ParallelText
 
 VERSION = 1
+CERTAIN = ("shorter", "longer")
 ALL = "all"
 Comparison = dict[str, Any]
 
@@ -88,6 +88,8 @@ def finite(difference: Difference) -> dict[str, Any]:
 
 
 def verdict(ratio: float | None, corrected_p: float | None) -> str:
-    if ratio is None or corrected_p is None or corrected_p >= SIGNIFICANT:
+    if ratio is None or corrected_p is None:
+        return "too few documents"
+    if corrected_p >= SIGNIFICANT:
         return "not significant"
     return "shorter" if ratio < 1 else "longer"

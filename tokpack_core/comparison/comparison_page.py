@@ -8,7 +8,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from tokpack_core.comparison.comparison import ALL, Comparison
+from tokpack_core.comparison.comparison import ALL, CERTAIN, Comparison
 from tokpack_core.comparison.findings import findings, signed
 from tokpack_core.vocabulary.number_format import byte_size, decimal, percent
 from tokpack_core.vocabulary.svg_plots import bars
@@ -162,7 +162,7 @@ def heat_cell(row: Mapping[str, Any]) -> str:
     if row["ratio"] is None:
         return "<td>–</td>"
     told = f"{row['documents']:,} documents, 95 % interval {row['low']:.4f} to {row['high']:.4f}: {row['verdict']}"
-    unsure = ' class="unsure"' if row["verdict"] == "not significant" else ""
+    unsure = ' class="unsure"' if row["verdict"] not in (*CERTAIN, "baseline") else ""
     strength = min(abs(row["ratio"] - 1) / FULL_COLOUR, 1) * (0 if unsure else 45)
     colour = "var(--good)" if row["ratio"] < 1 else "var(--bad)"
     style = f"background: color-mix(in srgb, {colour} {strength:.0f}%, transparent)"
@@ -181,7 +181,7 @@ def parallel_section(comparison: Comparison) -> str:
         row = cells[lang, name]
         told = f"{row['sentences']:,} sentences; against the baseline {row['verdict']}"
         figures = f"{row['tokens_per_sentence']:.1f} <small>x{row['premium']:.2f}</small>"
-        unsure = ' class="unsure"' if row["verdict"] == "not significant" else ""
+        unsure = ' class="unsure"' if row["verdict"] not in (*CERTAIN, "baseline") else ""
         return f'<td{unsure} title="{escape(told)}">{figures}</td>'
 
     head = "".join(f"<th>{text(name)}</th>" for name in names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tokpack_core.comparison.comparison import ALL, Comparison
+from tokpack_core.comparison.comparison import ALL, CERTAIN, Comparison
 from tokpack_core.vocabulary.number_format import percent
 
 MAIN_LANGUAGES = ("zh", "zh-Hans", "zh-Hant", "en", "code")
@@ -25,8 +25,9 @@ def names(comparison: Comparison) -> list[str]:
 
 
 def whole_text(row: dict[str, Any], baseline: str) -> str:
-    if row["verdict"] == "not significant":
-        return f"{row['tokenizer']} and {baseline}: the difference in tokens is not significant ({interval(row)})."
+    if row["verdict"] not in CERTAIN:
+        why = "is not significant" if row["verdict"] == "not significant" else f"stands on {row['verdict']}"
+        return f"{row['tokenizer']} and {baseline}: the difference in tokens {why} ({interval(row)})."
     return f"{row['tokenizer']} needs {change(row['ratio'])} tokens than {baseline} ({interval(row)})."
 
 
@@ -35,7 +36,7 @@ def main_languages(comparison: Comparison, name: str) -> str:
     rows = {row["lang"]: row for row in comparison["differences"] if row["tokenizer"] == name}
     parts = [
         f"{lang} {signed(rows[lang]['ratio'] - 1)}"
-        + ("" if rows[lang]["verdict"] != "not significant" else " (not significant)")
+        + ("" if rows[lang]["verdict"] in CERTAIN else f" ({rows[lang]['verdict']})")
         for lang in MAIN_LANGUAGES
         if lang in rows and rows[lang]["ratio"] is not None
     ]

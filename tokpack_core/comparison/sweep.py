@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import Any
 
 from tokpack_core.comparison.bootstrap import holm, paired_difference
-from tokpack_core.comparison.comparison import finite, verdict
+from tokpack_core.comparison.comparison import CERTAIN, finite, verdict
 from tokpack_core.comparison.held_out import HeldOut
 
 
@@ -54,5 +54,5 @@ def size_row(size: int, trained: Sequence[Trained], held_out: HeldOut, pairs: li
         "bytes_per_token": lengths,
         "spread": max(lengths.values()) / min(lengths.values()) - 1,
         "pairs": len(asked),
-        "significant_pairs": sum(row["verdict"] != "not significant" for row in asked),
+        "significant_pairs": sum(row["verdict"] in CERTAIN for row in asked),
     }
