@@ -21,9 +21,10 @@ SERVES = "tokpack dev"
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("readme")
-    result = run(folder, "tokpack demo --offline")
+    result = run(folder, "tokpack demo --offline --compare")
     assert result.returncode == 0, result.stderr
     assert "needless" in result.stdout
+    assert "superbpe against byte_bpe" in " ".join(result.stdout.split())
     return folder / "demo"
 
 
