@@ -29,7 +29,7 @@ OUTPUTS: dict[str, tuple[int, str]] = {
     "normalized_corpus/code": (1, "a7e1119c8d57b802"),
     "corpus/docs": (1, "15e5a6ac23486882"),
     "normalized_corpus/docs": (1, "d6e56c2c71125085"),
-    "tokenizer_model/bpe_600": (4, "43356bd71ce6e8d1"),
+    "tokenizer_model/bpe_600": (5, "43356bd71ce6e8d1"),
     "vocabulary_report/bpe_600": (4, "d4621880fc286763"),
     "tokenized_shards/bpe_600/code": (1, "26ae181debd639cf"),
     "tokenized_shards/bpe_600/docs": (1, "20d15314e93a7d58"),

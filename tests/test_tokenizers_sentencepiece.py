@@ -231,8 +231,8 @@ def test_the_order_of_documents_does_not_matter(family: Family, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("family", SENTENCEPIECE_FAMILIES)
-def test_compression_is_that_of_plain_training(family: Family, tmp_path: Path) -> None:
-    """Tokens of held-out text within 2 % of what the library's own training on whole documents gives."""
+def test_compression_is_no_worse_than_that_of_plain_training(family: Family, tmp_path: Path) -> None:
+    """Held-out text has at most 1 % more tokens than with the library's own training on whole documents."""
     train_texts, held_out = documents()[::2], documents()[1::2]
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(train_texts),
@@ -251,7 +251,7 @@ def test_compression_is_that_of_plain_training(family: Family, tmp_path: Path) -
     plain = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "plain.model"))
     ours = train(config(family), train_texts)
     theirs = sum(map(len, plain.encode(held_out)))
-    assert ours.encode(pa.array(held_out, pa.string())).ids.size == pytest.approx(theirs, rel=0.02)
+    assert ours.encode(pa.array(held_out, pa.string())).ids.size <= 1.01 * theirs
 
 
 def brute_force_seeds(counts: dict[str, int], covered_text: str) -> dict[str, int]:

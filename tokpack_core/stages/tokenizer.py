@@ -28,7 +28,7 @@ from tokpack_core.tokenizers.checked_export import FirstTexts, save_checked
 from tokpack_core.tokenizers.protocol import Tokenizer
 
 STAGE = "tokenizer_model"
-VERSION = 4
+VERSION = 5
 LARGE_SAMPLE = 10**6
 """Bytes from which training may take so long, in native code that heeds no interrupt, that it gets its own process."""
 LIBRARIES = ("tokenizers", "sentencepiece", "tiktoken")

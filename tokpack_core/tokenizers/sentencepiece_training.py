@@ -56,7 +56,7 @@ THREADS = 16
 MOST_BYTES = 4 * 18 * LONGEST
 """The library's limit on a word; NFKC makes 18 characters of one at most."""
 PRIVATE_USE = range(0xE000, 0xF8FF)
-SEEDS_PER_ENTRY = 2
+SEEDS_PER_ENTRY = 2.5
 """Seed pieces for each entry of Unigram's vocabulary; the library's default is a million in all."""
 DEFAULT_UNK = "<unk>"
 SMALLEST_COVERAGE = 0.98
@@ -128,7 +128,7 @@ def train_unigram(
     chosen = covered(words.characters, config.character_coverage)
     chosen[[ord(character) for character in required(config)]] = True
     seeds = seed_pieces(words.counted, chosen)
-    few = SEEDS_PER_ENTRY * (config.vocab_size or 0)
+    few = int(SEEDS_PER_ENTRY * (config.vocab_size or 0))
     for taken in (seeds.first(few), seeds):
         if entries:
             taken = with_entries(taken, entries, words.counted)
