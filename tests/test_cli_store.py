@@ -133,7 +133,7 @@ def test_lineage_of_stand_alone_files_goes_from_manifest_to_manifest(project: Sm
         }
     assert tokpack(tmp_path, "verify", "x", "--json").json == {
         "sound": True,
-        "checked": {"prefixes": 1, "files": 5},
+        "checked": {"prefixes": 1, "files": 6},
         "faults": [],
         "notes": [],
     }
