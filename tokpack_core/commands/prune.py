@@ -15,7 +15,6 @@ from tokpack_core.commands.reading import Reading, normalized
 from tokpack_core.commands.run_manifest import write_manifest
 from tokpack_core.corpus.content import per_text_block, text_blocks
 from tokpack_core.corpus.problems import Problems
-from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.pruning import prune as prune_tokenizer
 from tokpack_core.vocabulary.counting import text_counter
@@ -27,18 +26,17 @@ ID_MAP_FILE = "id_map.parquet"
 def prune(opened: OpenedTokenizer, reading: Reading, below: int, output: Path, quiet: bool) -> dict[str, Any]:
     """Writes the folder `output` with the smaller tokenizer and id_map.parquet, and its manifest, which is returned.
 
-    Removed are entries that occur fewer than `below` times in the files and are not needed to make others.
+    Removed are entries that occur fewer than `below` times in the files and are not needed to make others; there may be
+    none, and the tokenizer is then the same.
 
     Raises:
-        InputError: text cannot be read, the tokenizer cannot be pruned, no entry can go, or the output exists.
+        InputError: text cannot be read, the tokenizer cannot be pruned, or the output exists.
     """
     with new_output(output, ("", MANIFEST_ENDING)) as draft:
         draft.mkdir()
         before = count(opened.tokenizer, reading, "counting", quiet)
         pruned = prune_tokenizer(opened.tokenizer, before.tokens < below)
         removed = int((~pruned.kept).sum())
-        if not removed:
-            raise InputError(f"{opened.path}: no entry that occurs fewer than {below} times can go: raise --below")
         again = replace(reading, problems=Problems(), inputs=[])
         after = count(pruned.tokenizer, again, "counting with the smaller one", quiet)
         pruned.tokenizer.save(draft)
