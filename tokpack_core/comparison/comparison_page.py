@@ -9,9 +9,8 @@ from string import Template
 from typing import Any
 
 from tokpack_core.comparison.comparison import ALL, CERTAIN, Comparison
-from tokpack_core.comparison.findings import findings, signed
+from tokpack_core.comparison.findings import causes, differences, signed, sizes
 from tokpack_core.vocabulary.number_format import byte_size, decimal, percent
-from tokpack_core.vocabulary.svg_plots import bars
 from tokpack_core.vocabulary.visible import printable
 
 FULL_COLOUR = 0.25
@@ -23,17 +22,17 @@ Show = Callable[[Any], str]
 def render_comparison(comparison: Comparison) -> str:
     """The same comparison gives the same text."""
     rows = comparison["tokenizers"]
-    lengths = [(row["tokenizer"], row["bytes_per_token"] or 0.0, row["tokenizer"]) for row in rows]
     style = files("tokpack_core.vocabulary").joinpath("report_page.css").read_text(encoding="utf-8")
     page = files(__package__).joinpath("comparison_page.html").read_text(encoding="utf-8")
     return Template(page).substitute(
         style=style,
         title=escape(f"{len(rows)} tokenizers, {len(comparison['languages'])} languages"),
         facts=facts(comparison),
-        findings="".join(f"<li>{text(sentence)}</li>" for sentence in findings(comparison)),
+        findings=sentences([*differences(comparison), *sizes(comparison)]),
+        causes=sentences(causes(comparison)),
         baseline=text(comparison["baseline"]),
         questions=comparison["questions"],
-        bars=bars(lengths, max(value for _, value, _ in lengths)),
+        bars=bars(rows),
         overall=table(rows, OVERALL),
         heat=heat_map(comparison["differences"], comparison["baseline"]),
         parallel=parallel_section(comparison),
@@ -43,6 +42,21 @@ def render_comparison(comparison: Comparison) -> str:
         small_model=section("Bits per byte of a small model", comparison.get("small_model", []), SMALL_MODEL),
         sweep=sweep_section(comparison),
         retrofit=table(comparison["retrofit"], RETROFIT),
+    )
+
+
+def sentences(found: Sequence[str]) -> str:
+    return "".join(f"<li>{text(sentence)}</li>" for sentence in found)
+
+
+def bars(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Bytes per token of each tokenizer."""
+    longest = max(row["bytes_per_token"] or 0 for row in rows) or 1
+    return "".join(
+        f'<span>{text(row["tokenizer"])}</span><span class="full">'
+        f'<i style="width: {100 * (row["bytes_per_token"] or 0) / longest:.1f}%"></i></span>'
+        f"<span>{decimal(row['bytes_per_token'])}</span>"
+        for row in rows
     )
 
 

@@ -11,13 +11,24 @@ MAIN_LANGUAGES = ("zh", "zh-Hans", "zh-Hant", "en", "code")
 
 
 def findings(comparison: Comparison) -> list[str]:
+    return [*differences(comparison), *causes(comparison), *sizes(comparison)]
+
+
+def differences(comparison: Comparison) -> list[str]:
+    """Which is shorter, on all text, and for each in Chinese, English and code."""
     baseline = comparison["baseline"]
     found = [whole_text(row, baseline) for row in comparison["differences"] if row["lang"] == ALL]
-    found += [sentence for name in names(comparison) if (sentence := main_languages(comparison, name))]
-    found += [control(row, baseline) for row in comparison["controls"]["two_vocabularies_one_encoder"]]
-    if "sweep" in comparison:
-        found += [size(row) for row in comparison["sweep"]["sizes"]]
-    return found
+    return found + [sentence for name in names(comparison) if (sentence := main_languages(comparison, name))]
+
+
+def causes(comparison: Comparison) -> list[str]:
+    """Whether that is due to the vocabulary or to the encoder."""
+    rows = comparison["controls"]["two_vocabularies_one_encoder"]
+    return [control(row, comparison["baseline"]) for row in rows]
+
+
+def sizes(comparison: Comparison) -> list[str]:
+    return [size(row) for row in comparison["sweep"]["sizes"]] if "sweep" in comparison else []
 
 
 def names(comparison: Comparison) -> list[str]:
