@@ -253,3 +253,9 @@ def test_the_report_of_the_command_line_takes_parallel_text_and_a_model(tmp_path
     assert [Path(entry["path"]).name for entry in run.json["inputs"]] == ["a.txt", "p.jsonl"]
     alone = tokpack(tmp_path, "report", "--tokenizer", "t", "--d-model", "9", "--output", "s", "a.txt", may_fail=True)
     assert "give both" in alone.err
+
+
+def test_a_tokenizer_without_special_tokens_has_none_to_inject() -> None:
+    tokenizer = train(TrainConfig(family="byte_bpe", vocab_size=260), iter([pa.array(["the cat sat"] * 9)]), "nfc")
+    found = robustness(tokenizer)["injection"]
+    assert (found["special_tokens"], found["matched"]) == (0, [])

@@ -163,6 +163,19 @@ def test_a_failed_check_that_does_not_block_is_a_warning_and_is_shown_safely() -
     assert "3 of 9: <b>␣the, ⟨U+202E⟩doc" in page.text["bdi"]
 
 
+def test_common_faults_are_shown() -> None:
+    pits = [
+        {"name": "digits", "passed": False, "explanation": "9 entries have <b>4</b> digits \u202e"},
+        {"name": "indentation", "passed": True, "explanation": "it comes back"},
+    ]
+    page = render_page(REPORT | {"pits": pits})
+    _, _, section = page.partition("<h2>Common faults</h2>")
+    section, _, _ = section.partition("</section>")
+    assert re.findall(r'<li class="(\w+)">.*?<b>(\w+)</b>', section) == [("bad", "digits"), ("good", "indentation")]
+    assert "9 entries have <b>4</b> digits ⟨U+202E⟩" in Page(page).text["bdi"]
+    assert "Common faults" not in PAGE
+
+
 def test_rarest_entries_show_their_count_and_reasons() -> None:
     rarest = [text for text in Page(PAGE).text["span"] if "×, " in text]
     # Counts are 1..13; those of bytes 10 and 11. The sample has few characters of any script, so letters are of an

@@ -16,10 +16,12 @@ from tokpack_core.config import SpecialTokens, TrainConfig
 from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.tokenizers.protocol import VOCABULARY_SCHEMA, Tokenizer
 from tokpack_core.tokenizers.registry import load, train
+from tokpack_core.vocabulary.counting import text_counter
 from tokpack_core.vocabulary.counts import LANGUAGE_SCHEMA, TokenCounts
 from tokpack_core.vocabulary.merge_counts import MergeCounts
 from tokpack_core.vocabulary.rare_tokens import REASONS, rare_rows, rarest_first, reasons, removal_cost, residues
 from tokpack_core.vocabulary.reachability import reachability
+from tokpack_core.vocabulary.report import build_report
 from tokpack_core.vocabulary.scripts import SCRIPTS, scripts_of
 from tokpack_core.vocabulary.spelling_kernel import are_utf8
 from tokpack_core.vocabulary.structure import audit, digit_policy, pieces_of, structure
@@ -236,10 +238,27 @@ def test_structure_by_hand() -> None:
 
 
 def test_digit_policies() -> None:
-    assert digit_policy([1] * 7) == "single digits"
-    assert digit_policy([3, 3, 1]) == "groups of three from the left"
-    assert digit_policy([1, 3, 3]) == "groups of three from the right"
-    assert digit_policy([7]) == digit_policy([2, 5]) == "left to the merges"
+    assert digit_policy([list("1234567")]) == "single digits"
+    assert digit_policy([["123", "456", "7"]]) == "groups of three from the left"
+    assert digit_policy([[" 1", "234", "567"]]) == "groups of three from the right"
+    assert digit_policy([["1234567"]]) == digit_policy([["12", "34567"]]) == "left to the merges"
+    # Few merges cut the groups of the pretokenizer further.
+    assert digit_policy([["1", "23", "45", "6", "7"], ["123", "4", "56", "7"]]) == "groups of three from the left"
+    assert digit_policy([["123", "456", "7"], ["12", "345", "67"]]) == "left to the merges"
+
+
+@pytest.mark.parametrize(
+    ("pretokenizer", "policy"),
+    [("cl100k", "groups of three from the left"), ("gpt2", "left to the merges"), ("qwen2", "single digits")],
+)
+def test_the_digit_policy_of_a_pretokenizer_is_found_in_a_small_vocabulary(pretokenizer: str, policy: str) -> None:
+    config = TrainConfig(family="byte_bpe", vocab_size=300, pretokenizer=pretokenizer)
+    numbers = [str(7919 * number % 10_000_000) for number in range(2_000)]
+    tokenizer = train(config, iter([pa.array(numbers)]), "nfc")
+    counts = text_counter(tokenizer)
+    counts.add(pa.array(numbers), pa.nulls(len(numbers), pa.string()))
+    report = build_report("t", {}, tokenizer.vocabulary(), counts.total(), counts.total(), tokenizer)
+    assert report["structure"]["digits"]["policy"] == policy
 
 
 def test_pieces_are_the_text_of_each_token(odd: Tokenizer) -> None:

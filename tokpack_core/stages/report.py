@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tokpack_core.config import ModelConfig, TokenizerConfig
+from tokpack_core.config import ModelConfig, TokenizerChecks, TokenizerConfig
 from tokpack_core.corpus.content import per_text_block, text_blocks
 from tokpack_core.errors import ConfigError, GateError, StoreError
 from tokpack_core.stages import tokenizer as tokenizer_stage
@@ -46,7 +46,7 @@ from tokpack_core.vocabulary.sizes import first_texts
 
 STAGE = "vocabulary_report"
 UNIT_STAGE = "token_counts"
-VERSION = 4
+VERSION = 5
 REPORT, PAGE = "report.json", "report.html"
 ROUND_TRIP_DOCUMENTS = 200
 """Documents of a part whose round trip is tried."""
@@ -268,7 +268,10 @@ def verdicts(work: Workplace, tokenizer: str) -> list[Verdict]:
             f"vocabulary_report/{tokenizer} is of another version of the tokenizer; "
             f"run `tokpack build vocabulary_report/{tokenizer}`"
         )
-    limits = work.project.tokenizers[tokenizer].checks
+    return judge(report, work.project.tokenizers[tokenizer].checks)
+
+
+def judge(report: dict[str, Any], limits: TokenizerChecks) -> list[Verdict]:
     found = [*evaluate(report, limits), round_trip_verdict(report), agreement_verdict(report)]
     return [*found, pits_verdict(report, blocking=limits.pits == "block")]
 

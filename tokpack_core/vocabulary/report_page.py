@@ -35,6 +35,7 @@ from tokpack_core.vocabulary.report_plots import (
 from tokpack_core.vocabulary.report_sections import (
     findings_section,
     model_section,
+    pits_section,
     robustness_section,
     size_figure,
     structure_section,
@@ -76,6 +77,7 @@ def render_page(report: Report, verdicts: Sequence[Verdict] | None = None) -> st
         structure=structure_section(report, by_id),
         fairness=fairness_section(report["fairness"]),
         robustness=robustness_section(report["robustness"], report.get("round_trip")),
+        pits=pits_section(report.get("pits")),
         models=model_section(report),
         rarest=rarest_list(report["rarest"], by_id),
         languages=language_views(report),

@@ -204,6 +204,13 @@ def robust_item(passed: bool | None, title: str, text: str) -> str:
     )
 
 
+def pits_section(found: Sequence[Mapping[str, Any]] | None) -> str:
+    if not found:
+        return ""
+    items = "".join(robust_item(row["passed"], row["name"].replace("_", " "), row["explanation"]) for row in found)
+    return f'<section><h2>Common faults</h2><ul class="tests pits">{items}</ul></section>'
+
+
 def size_figure(report: Report) -> str:
     """Utilization and bytes per token by vocabulary size, where they are known."""
     if report["sizes"] is None:

@@ -134,4 +134,4 @@ def kind_of_cut(before: str, after: str) -> str:
 def ids_of(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
     encoded = tokenizer.encode(pa.array(texts, pa.string()))
     parts: list[NDArray[np.int32]] = np.split(encoded.ids, encoded.offsets[1:-1])
-    return [part.tolist() for part in parts]
+    return [part.tolist() for part in parts[: len(texts)]]

@@ -7,7 +7,9 @@ hardly train their embeddings (Land and Bartolo 2024). The digit policy is read 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,7 @@ EXAMPLES = 20
 LONGEST_SHOWN = 30
 LONGEST_COUNTED = 32
 NUMBERS = ("7", "42", "365", "2026", "31415", "271828", "1234567", " 1234567", "1,234.5", "٢٠٢٦")
+LONG_NUMBERS = [str(1_000_000 + 1_234_577 * number % 9_000_000) for number in range(50)]
 MARKS = ("unreachable", "residue", "glitch", "duplicate", "reserved", "white", "digits")
 """What a row of the token table may be marked with, as bits from the lowest."""
 
@@ -168,7 +171,7 @@ def digits(tokenizer: Tokenizer | None, features: TokenFeatures) -> dict[str, An
     return {
         "entries": int(only.sum()),
         "by_digits": lengths[1:].tolist(),
-        "policy": None if tokenizer is None else digit_policy([len(p.strip()) for p in probes[6]["pieces"]]),
+        "policy": None if tokenizer is None else digit_policy([pieces_of(tokenizer, text) for text in LONG_NUMBERS]),
         "probes": probes,
     }
 
@@ -179,14 +182,15 @@ def pieces_of(tokenizer: Tokenizer, text: str) -> list[str]:
     return tokenizer.decode(Encoded(ids, np.arange(len(ids) + 1, dtype=np.int64))).to_pylist()
 
 
-def digit_policy(lengths: list[int]) -> str:
-    """How a number of seven digits was cut, told from the lengths of its pieces."""
-    lengths = [length for length in lengths if length]
-    if lengths == [1] * 7:
+def digit_policy(numbers: Iterable[Sequence[str]]) -> str:
+    """How all numbers of seven digits are cut, told from their pieces: merges may cut the groups further."""
+    lengths = [[length for piece in pieces if (length := len(piece.strip()))] for pieces in numbers]
+    cuts = [set(accumulate(of)) for of in lengths]
+    if all(of == [1] * 7 for of in lengths):
         return "single digits"
-    if lengths == [3, 3, 1]:
+    if all({3, 6} <= of for of in cuts):
         return "groups of three from the left"
-    if lengths == [1, 3, 3]:
+    if all({1, 4} <= of for of in cuts):
         return "groups of three from the right"
     return "left to the merges"
 
