@@ -88,6 +88,7 @@ def see_report(page: Any, server: DagsterServer) -> None:
         page.locator("a[href$='report.html']").first.click()
     opened.value.get_by_role("heading").first.wait_for()
     assert "bpe_600" in opened.value.content()
+    assert opened.value.locator(".verdicts .passed").count() >= 4
     picture(opened.value, "report")
     opened.value.close()
 

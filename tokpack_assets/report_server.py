@@ -1,7 +1,7 @@
 """Serves the pages of the store's vocabulary reports to this machine, as long as the process that started it lives.
 
 Browsers open no `file:` link from a page that came over HTTP, so the UI's links to reports lead here. Only reports are
-given out: `/<digest>/report.html`.
+given out: `/<digest>/report.html`, each with the verdicts that the configuration gives when the page is asked for.
 """
 
 from __future__ import annotations
@@ -16,8 +16,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
 
-from tokpack_assets.environment import HOST
-from tokpack_core.stages.report import PAGE, STAGE
+from tokpack_assets.environment import HOST, configs_folder
+from tokpack_core.config_files import load_project
+from tokpack_core.errors import TokpackError
+from tokpack_core.stages.asset import read_json
+from tokpack_core.stages.report import PAGE, REPORT, STAGE, judge
+from tokpack_core.verdict import Verdict
+from tokpack_core.vocabulary.report import SCHEMA_VERSION
+from tokpack_core.vocabulary.report_page import render_page
 
 PATH = re.compile(rf"/([0-9a-f]{{64}})/{re.escape(PAGE)}")
 
@@ -27,13 +33,29 @@ def start(store: Path, port: int) -> None:
     subprocess.Popen([sys.executable, "-m", __name__, str(store), str(port)], start_new_session=True)
 
 
+def judged_page(folder: Path) -> bytes:
+    """The page of a stored report with today's verdicts at its top.
+
+    It is given as it is stored when the configuration has no such tokenizer, or the report another schema.
+    """
+    stored, report = (folder / PAGE).read_bytes(), read_json(folder / REPORT)
+    if report["schema_version"] != SCHEMA_VERSION:
+        return stored
+    try:
+        tokenizer = load_project(configs_folder()).tokenizers.get(report["name"])
+    except TokpackError as error:
+        unknown = f"there are no limits to judge by: {error}"
+        return render_page(report, [Verdict("configuration", False, 0.0, 0.0, unknown, blocking=False)]).encode()
+    return render_page(report, judge(report, tokenizer.checks)).encode() if tokenizer else stored
+
+
 class ReportPages(BaseHTTPRequestHandler):
     folder: ClassVar[Path]
 
     def do_GET(self) -> None:
         found = PATH.fullmatch(self.path)
         try:
-            page = (self.folder / found[1] / PAGE).read_bytes() if found else None
+            page = judged_page(self.folder / found[1]) if found else None
         except OSError:
             page = None
         if page is None:
