@@ -26,7 +26,11 @@ SEQUENCE_LENGTH = 512
 def graph(tmp_path_factory: pytest.TempPathFactory) -> GraphInProcess:
     graph = GraphInProcess(write_small_project(tmp_path_factory.mktemp("metadata")))
     graph.project.edit("    lang: code\n", "    lang: code\n    owners: [someone@example.org]\n")
-    graph.project.edit("    sample_bytes", '    owners: ["team:tokenizers"]\n    sample_bytes')
+    graph.project.edit(
+        "    sample_bytes", '    owners: ["team:tokenizers"]\n    parallel: parallel.jsonl\n    sample_bytes'
+    )
+    sentence = '{"id": "1", "text": {"en": "the statement is executed", "zh": "语句被执行，然后返回一个值"}}\n'
+    (graph.project.folder / "parallel.jsonl").write_text(sentence, encoding="utf-8")
     assert graph.materialize().success
     return graph
 
@@ -100,6 +104,23 @@ def test_bytes_per_token_by_language(graph: GraphInProcess) -> None:
     assert str(shown["report"].value).endswith(f"/{graph.versions()['vocabulary_report/bpe_600']}/report.html")
 
 
+def test_figures_of_the_vocabulary_report(graph: GraphInProcess) -> None:
+    shown = graph.newest("vocabulary_report/bpe_600").metadata
+    report = read_json(Path(str(shown["report_file"].value)).with_name("report.json"))
+    assert shown["unreachable_entries"].value == report["structure"]["unreachable"]["entries"]
+    assert shown["residue_entries"].value == report["structure"]["residues"]["entries"]
+    assert [row["title"] for row in rows(shown["findings"])] == [row["title"] for row in report["findings"]]
+    fair = report["fairness"]
+    assert fair["reference"] == "en"
+    premiums = [fair["languages"][0]["premium"], 1.0]
+    assert premiums[0] > 1
+    assert [row["premium"] for row in rows(shown["premium_by_language"])] == pytest.approx(premiums, abs=1e-6)
+    assert [len(row["bar"]) for row in rows(shown["premium_by_language"])] == [20, round(20 / premiums[0])]
+    assert shown["worst_premium"].value == pytest.approx(premiums[0], abs=1e-6)
+    assert shown["gini"].value == pytest.approx(fair["gini"], abs=1e-6)
+    assert shown["worst_language"].value == "zh"
+
+
 def test_packs_by_fill(graph: GraphInProcess) -> None:
     """Against the published plans, pack by pack."""
     shown = graph.newest("packed_sequences/base").metadata
@@ -115,7 +136,8 @@ def test_packs_by_fill(graph: GraphInProcess) -> None:
 
 
 def test_pictures_stand_in_place(graph: GraphInProcess) -> None:
-    for key, name in (("vocabulary_report/bpe_600", "coverage"), ("packed_sequences/base", "fill")):
+    report = "vocabulary_report/bpe_600"
+    for key, name in ((report, "coverage"), (report, "growth"), ("packed_sequences/base", "fill")):
         assert drawn(str(graph.newest(key).metadata[name].value)).tag.endswith("svg")
 
 

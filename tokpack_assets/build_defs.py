@@ -25,6 +25,8 @@ CORES = "cores"
 CHECKS = {
     "rare_token_share": "Few vocabulary entries are rare in the training sample, or never seen.",
     "vocabulary_utilization": "Most vocabulary entries are seen in the training sample.",
+    "unreachable_tokens": "Text can give all vocabulary entries, or nearly all.",
+    "fairness": "No language takes many more tokens for the same sentences than the reference.",
     "round_trip": "Test documents come back from encode and decode as they were.",
     "normalization_agreement": "The tokenizer's own file gives raw text the ids of normalized text.",
     "pits": "The tokenizer has none of the common faults that the report looks for.",

@@ -82,8 +82,10 @@ def report_metadata(built: Built) -> Shown:
     found = read_json(built.folder / report.REPORT)
     sample, test = found["sample"], found["test"]
     points = sample["rank_curve"]
+    growth = found["growth"]
+    first = growth["tokens"].count(0)
     names = ("bytes_per_token", "tokens_per_word", "tokens_per_character")
-    rows = [row | {"bar": bar(row["bytes_per_token"], test["languages"])} for row in test["languages"]]
+    rows = [row | {"bar": bar(row, "bytes_per_token", test["languages"])} for row in test["languages"]]
     columns = ["lang", "bytes_per_token", "bar", "documents", "bytes", "tokens", "tokens_per_word"]
     rare = [{**row, "seen": "never" if row["below"] == 1 else f"< {row['below']} times"} for row in sample["rare"]]
     shares = {f"rare_share_below_{row['below']}": row["share"] for row in sample["rare"]}
@@ -92,13 +94,36 @@ def report_metadata(built: Built) -> Shown:
         "coverage": dg.MetadataValue.md(
             curve(points["rank"], points["coverage"], "tokens covered by frequent entries")
         ),
+        "growth": dg.MetadataValue.md(
+            curve(growth["tokens"][first:], growth["utilization"][first:], "entries used by amount of text")
+        ),
         **figures(sample, ("vocabulary_utilization",)),
         **figures(shares, shares),
         **figures(test, names),
+        **structure_metadata(found["structure"]),
+        **fairness_metadata(found["fairness"]),
+        "findings": table(found["findings"], ["severity", "title", "evidence", "action"]),
         "bytes_per_token_by_language": table(rows, columns),
         "rare_entries": table(rare, ["seen", "entries", "share", "text", "partial_utf8", "single_byte"]),
         "report_file": dg.MetadataValue.path(str(built.folder / report.PAGE)),
     }
+
+
+def structure_metadata(found: Shown) -> Shown:
+    residues = found["residues"]
+    return {"unreachable_entries": found["unreachable"]["entries"]} | figures(
+        {"residue_entries": residues and residues["entries"]}, ("residue_entries",)
+    )
+
+
+def fairness_metadata(found: Shown | None) -> Shown:
+    """What the same sentences cost by language, where there is parallel text."""
+    if found is None:
+        return {}
+    worst = {"worst_premium": found["languages"][0]["premium"], "gini": found["gini"]}
+    rows = [row | {"bar": bar(row, "premium", found["languages"])} for row in found["languages"]]
+    columns = ["lang", "premium", "bar", "low", "high", "tokens_per_sentence", "sentences"]
+    return {**figures(worst, worst), "worst_language": found["worst"], "premium_by_language": table(rows, columns)}
 
 
 def shards_metadata(built: Built) -> Shown:
@@ -143,9 +168,9 @@ def fill_rows(fill: list[int]) -> list[Shown]:
     return rows[::-1]
 
 
-def bar(value: float | None, rows: list[Shown]) -> str:
-    longest = max(row["bytes_per_token"] or 0 for row in rows)
-    return "█" * round(BAR * (value or 0) / longest) if longest else ""
+def bar(row: Shown, name: str, rows: list[Shown]) -> str:
+    longest = max(row[name] or 0 for row in rows)
+    return "█" * round(BAR * (row[name] or 0) / longest) if longest else ""
 
 
 def export_metadata(built: Built) -> Shown:
