@@ -24,6 +24,7 @@ from tokpack_core.errors import ConfigError, InputError
 from tokpack_core.megatron.indexed_dataset import read_index, write_index
 from tokpack_core.megatron.verify_packs import ExpectedPacks
 from tokpack_core.stages.asset import Built
+from tokpack_core.stages.export_checks import readable_verdict
 from tokpack_core.stages.pack import read_blocks
 from tokpack_core.store import objects
 from tokpack_core.store.store import open_store
@@ -242,6 +243,12 @@ def test_text_corpora_of_the_same_dataset_have_no_modes(pages: Pages) -> None:
     assert read_index(pages.dataset / "pages" / f"train_{S}_docs.idx").modes is not None
     segments = PackedDataset(plain.with_name(f"train_{S}"))[0].segments
     assert segments.causal
+
+
+def test_the_check_opens_them_with_megatron_core(pages: Pages) -> None:
+    found = readable_verdict(pages.dataset, pages.built["megatron_dataset/mixed"].counts, written_now=True)
+    assert found.passed
+    assert "; megatron-core 0.16.1 opened each" in found.explanation
 
 
 def test_the_same_bytes_with_two_workers_and_after_a_rebuild(pages: Pages, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ CHECKS = {
     "pits": "The tokenizer has none of the common faults that the report looks for.",
     "packing_utilization": "Packs are filled with tokens, not with padding.",
     "nothing_lost": "Tokens in are tokens out, but for what policies were told to drop.",
-    "readable_by_megatron": "Megatron-Core opens every prefix: indices, lengths and sizes are as it wants them.",
+    "readable_by_megatron": "Indices, lengths and sizes are as Megatron wants them; Megatron-Core opens all, if here.",
     "tokens_in_are_tokens_out": "As many tokens stand in the files as were planned.",
 }
 LONGEST_TAG = 63

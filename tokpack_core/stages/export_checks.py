@@ -1,6 +1,7 @@
 """Checks of megatron_dataset/<dataset>: Megatron can open what was written, and no token was lost on the way.
 
-From indices, file sizes and counts; `tokpack verify` reads the tokens too.
+From indices, file sizes and counts, and where megatron-core is installed it opens what a run has written; `tokpack
+verify` reads the tokens too.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tokpack_core.megatron.core_reader import Expected, read_with_megatron_core
 from tokpack_core.megatron.verify import examine
 from tokpack_core.packing.truncation import PackingFigures
 from tokpack_core.stages import export
 from tokpack_core.stages import pack as pack_stage
 from tokpack_core.stages.asset import Workplace, current
-from tokpack_core.store import objects
+from tokpack_core.store import history, objects
 from tokpack_core.verdict import Verdict
 
 CHECKS = {"readable_by_megatron": True, "tokens_in_are_tokens_out": True}
@@ -25,10 +27,12 @@ def verdicts(work: Workplace, dataset: str) -> list[Verdict]:
     counts = objects.read_manifest(work.store, ref).counts
     plans, _ = current(work, pack_stage.asset_key(dataset))
     packed = PackingFigures.from_dict(objects.read_manifest(work.store, plans).counts["figures"])
-    return [readable_verdict(folder, counts), tokens_verdict(counts, packed)]
+    written_now = history.require_latest(work.store, export.asset_key(dataset)).run == work.run
+    return [readable_verdict(folder, counts, written_now), tokens_verdict(counts, packed)]
 
 
-def readable_verdict(folder: Path, counts: dict[str, Any]) -> Verdict:
+def readable_verdict(folder: Path, counts: dict[str, Any], written_now: bool) -> Verdict:
+    """Files of an earlier run, which never change, are not opened with megatron-core again."""
     faults: list[str] = []
     for name in counts["packs"]:
         faults += examine(folder / name, sequence_length=counts["sequence_length"]).faults
@@ -37,9 +41,28 @@ def readable_verdict(folder: Path, counts: dict[str, Any]) -> Verdict:
         f"{len(counts['packs'])} prefixes and their views by document: indices are in order, every pack has "
         f"{counts['sequence_length']} tokens, sizes agree"
     )
+    if not written_now:
+        explanation += " (files of an earlier run: not opened with megatron-core again)"
+    elif not faults:
+        opened = read_with_megatron_core(expected_by_megatron(folder, counts))
+        if opened is None:
+            explanation += " (megatron-core is not installed here, so it did not open them)"
+        else:
+            version, faults = opened
+            explanation += f"; megatron-core {version} opened each and read tokens of it"
     if faults:
         explanation = f"{len(faults)} faults: {' '.join(faults[:FAULTS_SHOWN])}"
     return Verdict("readable_by_megatron", not faults, float(len(faults)), 0.0, explanation)
+
+
+def expected_by_megatron(folder: Path, counts: dict[str, Any]) -> list[Expected]:
+    length = counts["sequence_length"]
+    expected = []
+    for name, packs in counts["packs"].items():
+        modes = "images" in counts["prefixes"][name]
+        expected.append(Expected(str(folder / name), packs, packs * length, length))
+        expected.append(Expected(str(folder / f"{name}_docs"), packs, packs * length, None, modes))
+    return expected
 
 
 def tokens_verdict(counts: dict[str, Any], packed: PackingFigures) -> Verdict:
