@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from tests.dagster_server import environment
 from tests.graph_in_process import GraphInProcess
 from tests.small_project import SmallProject, write_small_project
 from tests.store_checks import faults_of
@@ -85,3 +87,14 @@ def test_a_file_that_cannot_be_read(graph: GraphInProcess) -> None:
     path.write_text(path.read_text() + "{broken\n")
     lines = len(path.read_text().splitlines())
     assert f"0.jsonl, line {lines}" in sentence(graph, "corpus/docs", "normalized_corpus/docs")
+
+
+def test_a_wrong_configuration_is_what_the_ui_says_first(tmp_path: Path) -> None:
+    """Dagster puts an error that is none of its own below a line about loading definitions."""
+    project = write_small_project(tmp_path)
+    project.edit("vocab_size: 600", "vocab_sice: 600")
+    command = [sys.executable, "-c", "import tokpack_assets.definitions"]
+    result = subprocess.run(command, env=environment(project), capture_output=True, text=True)
+    said = f"{project.configs}/project.yaml:14: tokenizers.bpe_600.vocab_sice: unknown key; did you mean `vocab_size`?"
+    assert result.stderr.splitlines()[-1] == f"dagster._core.errors.DagsterInvalidDefinitionError: {said}"
+    assert result.stderr.count("Traceback") == 1

@@ -95,6 +95,7 @@ def test_runs_that_do_not_end_well(project: SmallProject) -> None:
         project.edit("train_on: {large: 1.0}", "train_on: {larch: 1.0}")
         said = server.reload()
         assert said
+        assert said.startswith(f"dagster._core.errors.DagsterInvalidDefinitionError: {project.configs}/project.yaml:")
         assert "tokenizers.slow.train_on: there is no corpus `larch`; did you mean `large`?" in said
         project.edit("train_on: {larch: 1.0}", "train_on: {large: 1.0}")
         (project.configs / "second.yaml").write_text("corpora:\n  docs: {paths: [data/code]}\n", encoding="utf-8")
