@@ -167,6 +167,27 @@ def test_folders_that_cannot_be_used_are_one_sentence(
     assert home is None or not (project.folder / "dagster_home").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("TOKPACK_STORE", "data", "data: this folder holds other files; name an empty or new folder for the store"),
+        ("TOKPACK_STORE", "/proc/none/store", "/proc/none/store: cannot create the store at /proc/none"),
+        ("TOKPACK_WORKERS", "many", "TOKPACK_WORKERS"),
+        ("TOKPACK_STORE", "store", "schedules.k.assets: there is no asset megatron_dataset/none; there are "),
+    ],
+)
+def test_the_ui_is_not_opened_on_what_cannot_be_used(
+    project: SmallProject, monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
+) -> None:
+    if value == "store":
+        project.edit("corpora:", "schedules: {k: {cron: '0 3 * * *', assets: [megatron_dataset/none]}}\ncorpora:")
+    monkeypatch.setenv("DAGSTER_HOME", str(project.folder / "home"))
+    monkeypatch.setenv(name, value)
+    result = subprocess.run([*TOKPACK, "dev"], cwd=project.folder, capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert said in result.stderr
+
+
 def test_two_builds_at_once_in_a_fresh_folder(project: SmallProject) -> None:
     """Both make the store and Dagster's databases, which must not meet."""
     command = [*TOKPACK, "build", "corpus/docs"]

@@ -80,12 +80,16 @@ def dev(
     Vocabulary reports are served on the next port, or where TOKPACK_REPORTS says.
     """
     from tokpack_assets import report_server
-    from tokpack_assets.environment import HOST, configs_folder, store_folder
+    from tokpack_assets.build_defs import build_defs
+    from tokpack_assets.environment import HOST, configs_folder, engine_of, store_folder
     from tokpack_assets.run import open_instance
     from tokpack_core.config_files import load_project
+    from tokpack_core.store.store import open_store
 
     with show_errors():
-        load_project(configs_folder())
+        project = load_project(configs_folder())
+        build_defs(project, store_folder(), engine_of(project))
+        open_store(store_folder(), create=True)
         with open_instance():
             pass
     if not os.environ.get("TOKPACK_REPORTS"):
