@@ -62,6 +62,20 @@ def test_pretokens_give_the_counts_of_encoding(
     assert_same(counted(tokenizer), counted(tokenizer, EncodingCounter))
 
 
+@pytest.mark.parametrize("most_rows", [2**22, 0])
+def test_encoding_counts_what_a_plain_count_of_ids_does(
+    tokenizer: Tokenizer, most_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "MOST_ROWS", most_rows)
+    found = counted(tokenizer, EncodingCounter)
+    expected: Counter[tuple[str | None, int]] = Counter()
+    for text, lang in zip(TEXTS, LANGS, strict=True):
+        expected.update((lang, token) for token in tokenizer.encode(pa.array([text])).ids.tolist())
+    rows = {(row["lang"], row["id"]): row["count"] for row in found.by_language.to_pylist()}
+    assert rows == expected
+    assert sum(found.languages["tokens"].to_pylist()) == found.tokens.sum() == expected.total()
+
+
 def test_a_rank_file_and_ignored_merges_are_counted_like_they_encode(tokenizer: Tokenizer, tmp_path: Path) -> None:
     vocabulary = tokenizer.vocabulary().filter(pa.compute.invert(tokenizer.vocabulary()["special"]))
     write_rank_file(

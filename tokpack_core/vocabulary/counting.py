@@ -23,10 +23,12 @@ from tokpack_core.tokenizers.byte_bpe_engine import ExactBpe
 from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.tiktoken_ranks import TiktokenTokenizer
-from tokpack_core.vocabulary.counts import TOKEN_SCHEMA, TokenCounts, count, language_rows, sum_by_token
+from tokpack_core.vocabulary.counts import TOKEN_SCHEMA, TokenCounts, count, language_rows, sum_by_token, sum_counts
 from tokpack_core.vocabulary.merge_counts import MergeReplay
 
 MOST_WORDS = 256 * 2**20
+MOST_ROWS = 2**22
+"""Rows of languages and tokens that batches may hold before they are added up."""
 
 
 class TextCounter(Protocol):
@@ -57,13 +59,19 @@ class EncodingCounter:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
-        self._counts = TokenCounts.zero(tokenizer.vocab_size)
+        self._counts = [TokenCounts.zero(tokenizer.vocab_size)]
+        self._rows = 0
 
     def add(self, texts: pa.Array, langs: pa.Array) -> None:
-        self._counts += count(self._tokenizer.encode(texts), texts, langs, self._tokenizer.vocab_size)
+        self._counts.append(count(self._tokenizer.encode(texts), texts, langs, self._tokenizer.vocab_size))
+        self._rows += len(self._counts[-1].by_language)
+        if self._rows > MOST_ROWS:
+            self.total()
 
     def total(self) -> TokenCounts:
-        return self._counts
+        total = sum_counts(self._counts)
+        self._counts, self._rows = [total], 0
+        return total
 
 
 class PretokenCounter:

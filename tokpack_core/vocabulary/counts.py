@@ -14,6 +14,7 @@ spaces (Chinese, Japanese, Thai, …) words mean nothing: `fertility` gives thei
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -113,6 +114,12 @@ class TokenCounts:
         except (InputError, OSError, pa.ArrowInvalid) as error:
             reason = str(error).splitlines()[0]
             raise InputError(f"{folder}: token counts cannot be read, build them again ({reason})") from None
+
+
+def sum_counts(parts: Sequence[TokenCounts]) -> TokenCounts:
+    """Counts of texts encoded, one or more over the same vocabulary, added up at once."""
+    by_language = sum_by_token([part.by_language for part in parts])
+    return TokenCounts.of(by_language, sum_by_language([part.languages for part in parts]), parts[0].vocab_size)
 
 
 def count(encoded: EncodedDocuments, texts: pa.Array, langs: pa.Array, vocab_size: int) -> TokenCounts:
