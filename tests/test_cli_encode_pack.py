@@ -183,6 +183,8 @@ def test_pack_refuses_what_would_spoil_training(folder: Path, tmp_path: Path) ->
     assert refused(folder, *wrong) == "--eod 7 is not the EOD of the tokenizer of enc/docs, which is 0"
     tokpack(folder, *PACK, "--output", tmp_path / "packed", "enc/docs")
     assert "is packed already" in refused(folder, *PACK, "--output", tmp_path / "x", tmp_path / "packed")
+    shape = ("--sequence-length", "1", "--long-documents", "drop", "--eod", "0")
+    assert "there is no pack to write" in refused(folder, "pack", *shape, "--output", tmp_path / "x", "enc/docs")
     cut = tmp_path / "cut"
     for ending in ("bin", "idx"):
         content = (folder / "enc" / f"docs.{ending}").read_bytes()

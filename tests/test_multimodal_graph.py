@@ -493,3 +493,7 @@ def test_the_same_by_stand_alone_commands(pages: Pages, tmp_path: Path) -> None:
         *data,
     )
     assert "latents is no parameter of scheme qwen2_5_vl" in said
+    wide = {"content": [{"type": "image", "width": 30_000, "height": 28}]}
+    (tmp_path / "wide.jsonl").write_text(json.dumps(wide) + "\n")
+    said = refused(tmp_path, "encode", "--tokenizer", tokenizer, *shape, "--output", "x", *data, "wide.jsonl")
+    assert f"{tmp_path / 'wide.jsonl'}, row 1: scheme qwen2_5_vl refuses" in said

@@ -6,15 +6,17 @@ modes say which is which.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow as pa
 from pydantic import ValidationError
 
 from tokpack_core.commands.opened_tokenizer import OpenedTokenizer
 from tokpack_core.commands.output import MANIFEST_ENDING, new_output
-from tokpack_core.commands.progress import progress
+from tokpack_core.commands.progress import OnDone, progress
 from tokpack_core.commands.reading import Reading
 from tokpack_core.commands.run_manifest import write_manifest
 from tokpack_core.errors import InputError
@@ -71,7 +73,7 @@ def encode_images(
             progress("encoding", reading.bytes, "B", quiet) as on_done,
             ShardWriter(draft, dtype, tokenizer.vocab_size) as shard,
         ):
-            for batch in bounded_batches(reading.batches(on_done), vision):
+            for batch in bounded_batches(sourced_batches(reading, on_done), vision):
                 encoded, spans, found = encode_interleaved(tokenizer, batch, vision, placeholder)
                 images += found
                 if eod is not None:
@@ -93,3 +95,9 @@ def encode_images(
         }
         parameters = {"append_eod": append_eod} | reading.parameters() | {"vision": vision.parameters()}
         return write_manifest(draft, "encode", parameters, reading.inputs, counts, opened.as_json())
+
+
+def sourced_batches(reading: Reading, on_done: OnDone) -> Iterator[pa.RecordBatch]:
+    """The documents with their file as `source`, which messages name."""
+    for batch in reading.batches(on_done):
+        yield batch.append_column("source", pa.repeat(reading.inputs[-1]["path"], len(batch)))

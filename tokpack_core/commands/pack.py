@@ -98,13 +98,18 @@ def pack(prefixes: list[Path], output: Path, packing: Packing, quiet: bool) -> d
     """Writes OUTPUT.bin/.idx, OUTPUT_docs.bin/.idx/.segments.npy, the plan and the manifest; returns the manifest.
 
     Raises:
-        InputError: see `pack_inputs.open_inputs`; or an output exists.
+        InputError: see `pack_inputs.open_inputs`; or an output exists, or policies drop everything.
     """
     with new_output(output, ENDINGS) as draft:
         inputs = open_inputs(prefixes, packing.eod, packing.append_eod)
         total = sum(item.tokens.size for item in inputs)
         with progress("packing", total, "tokens", quiet) as on_done:
             measured = write_packs(inputs, draft, packing, on_done)
+        if not measured.figures.packs:
+            raise InputError(
+                f"{inputs[0].prefix}: all {total} tokens are dropped, there is no pack to write: take "
+                "`long_documents: chunk`, a longer sequence_length, or images of fewer tokens"
+            )
         counts: dict[str, Any] = {
             "sequence_length": packing.config.sequence_length,
             "eod": packing.eod,

@@ -178,5 +178,5 @@ def refusal(
     return InputError(
         f"{source}{place}: scheme {vision.scheme} refuses an image of {width[number]} x {height[number]} pixels, one "
         f"side more than {QWEN_MAX_RATIO} times the other: mend it, or leave such images out with "
-        "`vision: {refused_images: drop}`"
+        "`vision: {refused_images: drop}` (`--vision-parameter refused_images=drop`)"
     )
