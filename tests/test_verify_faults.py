@@ -163,6 +163,28 @@ def cache_of_more_sequences(folder: Path) -> None:
     np.save(place, np.arange(sequences(folder, "enc") + 1, dtype=np.int32))
 
 
+def described_cache(folder: Path, first: int = 0, step: int = 32) -> None:
+    """As Megatron makes it of a split that is the whole prefix, the first sequences left out, a sample every `step`."""
+    with_cache(folder, "cache")
+    base = folder / "cache" / "GPTDataset_indices" / "0123-GPTDataset-train"
+    said: dict[str, Any] = {"dataset_path": str(folder / "enc"), "sequence_length": 32}
+    said |= {"index_split": "train", "split_matrix": [[0, 1.0], None, None]}
+    base.with_name(f"{base.name}-description.txt").write_text(json.dumps(said), encoding="utf-8")
+    lengths = read_index(folder / "enc.idx").sequence_lengths.astype(np.int64)
+    order = np.arange(first, lengths.size)[::-1]
+    ends = np.cumsum(lengths[order])
+    tokens = np.arange(0, ends[-1], step)
+    places = np.searchsorted(ends, tokens, side="right")
+    samples = np.stack([places, tokens - ends[places] + lengths[order][places]], 1)
+    np.save(base.with_name(f"{base.name}-document_index.npy"), order.astype(np.int32))
+    np.save(base.with_name(f"{base.name}-sample_index.npy"), samples.astype(np.int32))
+
+
+def cache_described_otherwise(folder: Path) -> None:
+    described_cache(folder)
+    (folder / "cache" / "GPTDataset_indices" / "0123-GPTDataset-train-description.txt").write_text("[]")
+
+
 def cache_of_anything(folder: Path) -> None:
     (folder / "cache" / "GPTDataset_indices").mkdir(parents=True)
     (folder / "cache" / "GPTDataset_indices" / "old.npy").touch()
@@ -240,6 +262,9 @@ FAULTS: dict[str, tuple[str, Callable[[Path], Any], str]] = {
     "padding of the alignment": ("aligned", spoiled_gap, "padding that is not EOD 0 after a document of pack"),
     "a cache older than the prefix": ("enc", older_cache, "enc/cache/GPTDataset_indices is a stale cache"),
     "a cache of other sequences": ("enc", cache_of_more_sequences, "set/cache/GPTDataset_indices is a stale cache"),
+    "a cache of fewer sequences": ("enc", lambda f: described_cache(f, first=1), "GPTDataset_indices is a stale cache"),
+    "a cache of other lengths": ("enc", lambda f: described_cache(f, step=31), "GPTDataset_indices is a stale cache"),
+    "a cache with another text": ("enc", cache_described_otherwise, "GPTDataset_indices is a stale cache"),
     "a cache that says nothing": ("enc", cache_of_anything, "set/cache/GPTDataset_indices is a stale cache"),
     "an empty set": ("enc", emptied, "enc.idx has no sequence"),
 }
@@ -276,6 +301,11 @@ def test_a_fresh_cache_is_a_note(copy: Path, inside: str) -> None:
     assert [f"{inside}/GPTDataset_indices caches Megatron's indices" in note for note in checked.notes] == [True]
     assert verified(copy, "packed") == verified(copy, "packed_docs")
     assert (verified(copy, "packed").faults, verified(copy, "packed").notes) == ([], [])
+
+
+def test_a_cache_that_is_as_it_says_is_a_note(copy: Path) -> None:
+    described_cache(copy)
+    assert (verified(copy, "enc").faults, len(verified(copy, "enc").notes)) == ([], 1)
 
 
 def test_the_vocabulary_advice_is_a_note_and_the_exit_code_0(tmp_path: Path) -> None:

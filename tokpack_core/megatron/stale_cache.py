@@ -2,8 +2,9 @@
 
 GPTDataset keeps its shuffles in `PREFIX/cache/<class>_indices/` unless told otherwise; `cache/` in the prefix's folder
 is looked at too. The key hashes the prefix's path and the settings but not its content, so after a prefix is rewritten
-the old indices are reused silently. A cache is taken to be fresh only when it is newer than both files and every index
-in it lies inside the sequences.
+the old indices are reused silently. A cache is taken to be fresh only when it is newer than both files, every index in
+it lies inside the sequences, and it holds what its description makes of them: all sequences of its split, and a sample
+every `sequence_length` tokens.
 
     <hash>-<class>-<split>-description.txt     the hashed JSON; dataset_path is the prefix
     ...-document_index.npy                     int32 [epochs x sequences]: sequences in the order in which they are read
@@ -16,12 +17,16 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from tokpack_core.megatron.indexed_dataset import Index, bin_path, idx_path
+from tokpack_core.megatron.indexed_dataset import CHUNK, Index, bin_path, idx_path
 
 DESCRIPTION = "-description.txt"
+SPLITS = ("train", "valid", "test")
+Integers = npt.NDArray[np.integer]
 
 
 def stale_cache_problems(prefix: Path, index: Index) -> tuple[list[str], list[str]]:
@@ -90,4 +95,37 @@ def is_fresh(prefix: Path, index: Index, base: Path) -> bool:
     places, offsets = samples[:, 0], samples[:, 1]
     if places.min() < 0 or places.max() >= documents.size:
         return False
-    return bool((offsets <= index.sequence_lengths[documents[places]]).all())
+    if not (offsets <= index.sequence_lengths[documents[places]]).all():
+        return False
+    try:
+        return is_as_described(index, json.loads(files[0].read_text(encoding="utf-8")), documents, samples)
+    except (OSError, ValueError, TypeError, AttributeError, IndexError):
+        return False  # no description of Megatron's
+
+
+def is_as_described(index: Index, said: dict[str, Any], documents: Integers, samples: Integers) -> bool:
+    """Whether the indices are what Megatron makes of these sequences, as far as the description says of what."""
+    split = said.get("index_split")
+    if split in SPLITS and "split_matrix" in said:
+        begin, end = (said["split_matrix"] or [(0, 1)] * len(SPLITS))[SPLITS.index(split)]
+        size = float(index.sequence_lengths.size)
+        if (documents.min(), documents.max()) != (round(begin * size), round(end * size) - 1):
+            return False
+    step = said.get("sequence_length")
+    return step is None or starts_every(step, index, documents, samples[:-1])
+
+
+def starts_every(step: int, index: Index, documents: Integers, samples: Integers) -> bool:
+    """Whether sample k starts at token k x step of the sequences in their order."""
+    places = samples[:, 0]
+    if (np.diff(places) < 0).any():
+        return False
+    before = 0
+    for begin in range(0, documents.size, CHUNK):
+        lengths = index.sequence_lengths[documents[begin : begin + CHUNK]].astype(np.int64)
+        first, last = np.searchsorted(places, [begin, begin + lengths.size])
+        starts = before + np.cumsum(lengths) - lengths
+        if (starts[places[first:last] - begin] + samples[first:last, 1] != np.arange(first, last) * step).any():
+            return False
+        before += int(lengths.sum())
+    return True
