@@ -193,6 +193,12 @@ def test_a_bad_packing_stops_the_export_with_the_remedy(project: SmallProject) -
     assert history.latest(work.store, "megatron_dataset/base") is None
 
 
+def test_policies_that_drop_every_token_stop_the_export(project: SmallProject) -> None:
+    project.edit("strategy: best_fit, sequence_length: 512", "long_documents: drop, sequence_length: 2")
+    with pytest.raises(GateError, match="Policies dropped every token"):
+        project.build()
+
+
 def test_a_source_that_changes_after_the_inventory_stops_the_run_with_its_name(project: SmallProject) -> None:
     project.build("corpus/docs")
     path = project.folder / "data" / "docs" / "1.jsonl"

@@ -257,20 +257,25 @@ def verdicts(work: Workplace, dataset: str) -> list[Verdict]:
 def utilization_verdict(work: Workplace, dataset: str, figures: PackingFigures) -> Verdict:
     config = work.project.datasets[dataset]
     limit = config.checks.min_packing_utilization
+    all_dropped = not figures.packs and figures.tokens_dropped > 0
+    utilization = 0.0 if all_dropped else figures.utilization
     explanation = (
-        f"packing fills {figures.utilization:.2%} of {figures.packs:,} packs of {config.packing.sequence_length} "
+        f"packing fills {utilization:.2%} of {figures.packs:,} packs of {config.packing.sequence_length} "
         f"tokens ({figures.padding:,} positions are padding); at least {limit:.2%} is asked."
     )
     if figures.alignment_padding:
         explanation += f" Of the padding, {figures.alignment_padding:,} positions are due to `align`."
-    if figures.utilization < limit:
+    if all_dropped:
+        explanation += " Policies dropped every token: take long_documents `chunk` or a longer sequence_length."
+    elif utilization < limit:
         strategy = config.packing.strategy
         better = "" if strategy == "best_fit" else f"strategy best_fit (now {strategy}), "
         explanation += (
             f" Use {better}another sequence_length, or more text in small splits; "
             "or lower checks.min_packing_utilization."
         )
-    return Verdict("packing_utilization", figures.utilization >= limit, figures.utilization, limit, explanation)
+    passed = utilization >= limit and not all_dropped
+    return Verdict("packing_utilization", passed, utilization, limit, explanation)
 
 
 def nothing_lost_verdict(figures: PackingFigures) -> Verdict:
@@ -278,8 +283,9 @@ def nothing_lost_verdict(figures: PackingFigures) -> Verdict:
     if figures.tokens_dropped:
         explanation += (
             f" Policies dropped {figures.tokens_dropped:,} as they were told: {figures.dropped_documents:,} documents "
-            f"longer than a pack ({figures.dropped_document_tokens:,} tokens) and {figures.dropped_chunks:,} last "
-            f"pieces shorter than min_chunk ({figures.dropped_chunk_tokens:,})."
+            f"longer than a pack ({figures.dropped_document_tokens:,} tokens), {figures.dropped_chunks:,} last "
+            f"pieces shorter than min_chunk ({figures.dropped_chunk_tokens:,}) and {figures.dropped_images:,} images "
+            f"longer than a pack ({figures.dropped_image_tokens:,})."
         )
     return Verdict("nothing_lost", figures.tokens_lost == 0, float(figures.tokens_lost), 0.0, explanation)
 
