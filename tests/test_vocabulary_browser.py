@@ -67,7 +67,9 @@ def test_the_whole_page_shows_without_complaint(browser: Any, tmp_path: Path, sc
         assert tab.locator(place).is_visible()
     light = tab.evaluate("getComputedStyle(document.body).backgroundColor")
     assert light == {"light": "rgb(247, 247, 244)", "dark": "rgb(18, 20, 23)"}[scheme]
-    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for width in (1280, 420):
+        tab.set_viewport_size({"width": width, "height": 900})
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert len(tab.screenshot(path=tmp_path / "page.png", full_page=True)) > 50_000
 
 
