@@ -111,7 +111,7 @@ def see_failed_gate(page: Any, server: DagsterServer, run: str) -> None:
     picture(page, "failed_check")
     page.set_viewport_size({"width": 3000, "height": 1400})
     open_graph(page, server.url)
-    expect(page.get_by_text("3 / 4 Passed")).to_have_count(1)
+    expect(page.get_by_text("5 / 6 Passed")).to_have_count(1)
     picture(page, "failed_graph")
     ran = {key for key, event in newest(server).items() if event["runId"] == run}
     assert ran == {
