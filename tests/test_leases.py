@@ -199,7 +199,7 @@ def test_signals_reach_the_command(store: Store, ref: ObjectRef) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     process.terminate()
-    assert process.wait() == 5
+    assert process.wait(timeout=60) == 5
 
 
 def test_a_lease_outlives_a_crash_of_all_but_the_command(store: Store, ref: ObjectRef) -> None:
