@@ -15,7 +15,8 @@ from tokpack_core.config import SpecialTokens
 from tokpack_core.errors import ConfigError, GateError, InputError
 from tokpack_core.megatron.indexed_reader import IndexedReader
 from tokpack_core.megatron.verify import verify
-from tokpack_core.stages import export, normalize, report, sample, shards
+from tokpack_core.stages import export, normalize, pack, report, sample, shards
+from tokpack_core.stages.graph import plan_graph
 from tokpack_core.store import history, objects
 from tokpack_core.tokenizers import registry
 
@@ -186,11 +187,33 @@ def test_a_failed_gate_stops_the_shards_and_a_changed_limit_rebuilds_nothing(pro
 def test_a_bad_packing_stops_the_export_with_the_remedy(project: SmallProject) -> None:
     project.edit("strategy: best_fit", "strategy: naive")
     project.edit("min_packing_utilization: 0.5", "min_packing_utilization: 0.99")
-    with pytest.raises(GateError, match=r"best_fit \(now naive\)"):
+    with pytest.raises(GateError, match=r"best_fit \(now naive\)") as failure:
         project.build()
     work = project.work()
     assert history.latest(work.store, "packed_sequences/base") is not None
     assert history.latest(work.store, "megatron_dataset/base") is None
+    counts = project.build("packed_sequences/base")["packed_sequences/base"].counts
+    filled = {
+        place: 1 - figures["padding"] / (512 * figures["packs"])
+        for place, figures in counts["by_split"].items()
+        if figures["packs"]
+    }
+    worst = min(filled, key=lambda place: (filled[place], place))
+    assert f"Least filled: {worst} ({filled[worst]:.2%} of " in str(failure.value)
+
+
+def test_a_gate_that_only_warns_stops_nothing(project: SmallProject) -> None:
+    project.edit("min_packing_utilization: 0.5", "min_packing_utilization: 1.0, warn: [packing_utilization]")
+    project.edit("max_rare_token_share: 0.5", "max_rare_token_share: 0.0, warn: [rare_token_share]")
+    built = project.build()
+    assert "megatron_dataset/base" in built
+    work = project.work()
+    found = [*report.verdicts(work, "bpe_600"), *pack.verdicts(work, "base")]
+    warned = {verdict.name for verdict in found if not verdict.passed and not verdict.blocking}
+    assert {"rare_token_share", "packing_utilization"} <= warned
+    plans = {plan.key: plan.check_names for plan in plan_graph(work.project)}
+    assert plans["vocabulary_report/bpe_600"]["rare_token_share"] is False
+    assert plans["packed_sequences/base"] == {"packing_utilization": False, "nothing_lost": True}
 
 
 def test_policies_that_drop_every_token_stop_the_export(project: SmallProject) -> None:

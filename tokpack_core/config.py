@@ -43,6 +43,7 @@ Role = Literal["eod", "pad", "bos", "unk", "image"]
 Digits = Literal["free", "single", "groups_left", "groups_right"]
 TieBreak = Literal["hugging_face", "lexicographic_greatest", "lexicographic_smallest"]
 Alphabet = Literal["all_bytes", "seen_bytes"]
+TokenizerGate = Literal["rare_token_share", "vocabulary_utilization", "unreachable_tokens", "round_trip", "fairness"]
 PRETOKENIZERS = ("gpt2", "cl100k", "o200k", "superbpe", "qwen2", "llama3", "deepseek_v3")
 REGEX = "regex:"
 """Begins a pretokenizer that is a regular expression of one's own."""
@@ -223,6 +224,8 @@ class TokenizerChecks(Model):
     """Most rare entries, never seen ones included, as a share of all without special tokens."""
     min_vocabulary_utilization: float = Field(default=0.90, ge=0, le=1)
     """Fewest entries seen at least once, as a share of all without special tokens."""
+    warn: tuple[TokenizerGate, ...] = ()
+    """Checks that warn where they would stop what is downstream."""
     pits: Literal["warn", "block"] = "warn"
     """Whether a common fault (digits in long runs, lost indentation, missing Hanzi, …) stops what is downstream."""
     max_unreachable_share: float = Field(default=0.05, ge=0, le=1)
@@ -452,6 +455,8 @@ class PackingConfig(Model):
 class DatasetChecks(Model):
     min_packing_utilization: float = Field(default=0.95, ge=0, le=1)
     """Fewest positions that hold tokens, as a share of all."""
+    warn: tuple[Literal["packing_utilization"], ...] = ()
+    """Checks that warn where they would stop what is downstream."""
 
 
 class DatasetConfig(Model):

@@ -147,7 +147,7 @@ def dataset_plans(project: Project, name: str) -> Iterator[AssetPlan]:
         encoded,
         code_version(pack.VERSION, [config.packing.model_dump(mode="json"), sorted(config.mixture), config.seed]),
         partial(pack.build, dataset=name),
-        pack.CHECKS,
+        pack.checks(config),
         partial(pack.verdicts, dataset=name),
     )
     yield AssetPlan(

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tokpack_core.config import SPLITS, PackingConfig
+from tokpack_core.config import SPLITS, DatasetConfig, PackingConfig
 from tokpack_core.errors import GateError
 from tokpack_core.packing.image_spans import ImageSpans, ModeRuns, mode_runs
 from tokpack_core.packing.mixing import Mixing, measure_mixing
@@ -50,7 +50,8 @@ BLOCK_SHARDS = 256
 BLOCK_LIMIT = 10**6
 LENGTH_BYTES = 8
 FILL_STEPS = 10
-CHECKS = {"packing_utilization": True, "nothing_lost": True}
+LEAST_FILLED = 3
+"""Splits that a failed check names."""
 
 PLAN_SCHEMA = pa.schema(
     {"pack": pa.int64(), "part": pa.int32(), "document": pa.int64(), "start": pa.int64(), "length": pa.int32()}
@@ -247,15 +248,20 @@ def read_blocks(folder: Path) -> list[Block]:
     ]
 
 
+def checks(config: DatasetConfig) -> dict[str, bool]:
+    """Names of the checks, and whether each blocks what is downstream."""
+    return {"packing_utilization": "packing_utilization" not in config.checks.warn, "nothing_lost": True}
+
+
 def verdicts(work: Workplace, dataset: str) -> list[Verdict]:
     """The stored figures of the newest plans against the current limits."""
     ref, _ = current(work, asset_key(dataset))
-    figures = PackingFigures.from_dict(objects.read_manifest(work.store, ref).counts["figures"])
-    return [utilization_verdict(work, dataset, figures), nothing_lost_verdict(figures)]
+    counts = objects.read_manifest(work.store, ref).counts
+    figures = PackingFigures.from_dict(counts["figures"])
+    return [utilization_verdict(work.project.datasets[dataset], figures, counts), nothing_lost_verdict(figures)]
 
 
-def utilization_verdict(work: Workplace, dataset: str, figures: PackingFigures) -> Verdict:
-    config = work.project.datasets[dataset]
+def utilization_verdict(config: DatasetConfig, figures: PackingFigures, counts: dict[str, Any]) -> Verdict:
     limit = config.checks.min_packing_utilization
     all_dropped = not figures.packs and figures.tokens_dropped > 0
     utilization = 0.0 if all_dropped else figures.utilization
@@ -268,6 +274,7 @@ def utilization_verdict(work: Workplace, dataset: str, figures: PackingFigures) 
     if all_dropped:
         explanation += " Policies dropped every token: take long_documents `chunk` or a longer sequence_length."
     elif utilization < limit:
+        explanation += f" Least filled: {least_filled(counts)}."
         strategy = config.packing.strategy
         better = "" if strategy == "best_fit" else f"strategy best_fit (now {strategy}), "
         explanation += (
@@ -275,7 +282,18 @@ def utilization_verdict(work: Workplace, dataset: str, figures: PackingFigures) 
             "or lower checks.min_packing_utilization."
         )
     passed = utilization >= limit and not all_dropped
-    return Verdict("packing_utilization", passed, utilization, limit, explanation)
+    return Verdict(
+        "packing_utilization", passed, utilization, limit, explanation, checks(config)["packing_utilization"]
+    )
+
+
+def least_filled(counts: dict[str, Any]) -> str:
+    """The splits whose packs hold the fewest tokens, and how many packs are less than half full."""
+    splits = [(place, PackingFigures.from_dict(figures)) for place, figures in counts["by_split"].items()]
+    filled = sorted(((figures.utilization, place, figures.packs) for place, figures in splits if figures.packs))
+    named = [f"{place} ({share:.2%} of {packs:,} packs)" for share, place, packs in filled[:LEAST_FILLED]]
+    half = sum(counts["packs_by_fill"][: FILL_STEPS // 2])
+    return f"{', '.join(named)}; {half:,} packs are less than half full"
 
 
 def nothing_lost_verdict(figures: PackingFigures) -> Verdict:
@@ -296,6 +314,6 @@ def require_passed(work: Workplace, dataset: str) -> None:
     Raises:
         GateError: a figure is beyond its limit.
     """
-    failed = [verdict for verdict in verdicts(work, dataset) if not verdict.passed]
+    failed = [verdict for verdict in verdicts(work, dataset) if verdict.blocking and not verdict.passed]
     if failed:
         raise GateError(f"packed_sequences/{dataset} stops here: " + " ".join(v.explanation for v in failed))

@@ -8,7 +8,7 @@ of neither: `verdicts` evaluates the stored figures against the current configur
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,8 @@ def checks(config: TokenizerConfig) -> dict[str, bool]:
     """Names of the checks, and whether each blocks what is downstream."""
     fairness = {} if config.checks.max_premium is None else {"fairness": True}
     own = {"round_trip": config.family not in LOSSY, "pits": config.checks.pits == "block"}
-    return CHECKS | fairness | own
+    known = CHECKS | fairness | own
+    return known | {name: False for name in config.checks.warn if name in known}
 
 
 @dataclass(frozen=True)
@@ -273,7 +274,8 @@ def verdicts(work: Workplace, tokenizer: str) -> list[Verdict]:
 
 def judge(report: dict[str, Any], limits: TokenizerChecks) -> list[Verdict]:
     found = [*evaluate(report, limits), round_trip_verdict(report), agreement_verdict(report)]
-    return [*found, pits_verdict(report, blocking=limits.pits == "block")]
+    found.append(pits_verdict(report, blocking=limits.pits == "block"))
+    return [replace(verdict, blocking=False) if verdict.name in limits.warn else verdict for verdict in found]
 
 
 def round_trip_verdict(report: dict[str, Any]) -> Verdict:
