@@ -107,6 +107,30 @@ def sift_up(heap, size, entry):  # type: ignore[no-untyped-def]
     heap[at] = entry
 
 
+@njit(cache=True, inline="always")
+def join(place, token, symbols, after, before, length, merges, heap, size):  # type: ignore[no-untyped-def]
+    """Makes the symbol at `place` and the one after it the one `token`; returns the new size of the heap.
+
+    The merges of the new symbol with its neighbours enter the heap. A symbol that went into another is -1.
+    """
+    gone = after[place]
+    symbols[place] = token
+    symbols[gone] = -1
+    after[place] = after[gone]
+    if after[place] < length:
+        before[after[place]] = place
+        merge = merge_of(merges, symbols[place], symbols[after[place]])
+        if merge != NONE:
+            sift_up(heap, size, merge >> 32 << 32 | place)
+            size += 1
+    if before[place] >= 0:
+        merge = merge_of(merges, symbols[before[place]], symbols[place])
+        if merge != NONE:
+            sift_up(heap, size, merge >> 32 << 32 | np.int64(before[place]))
+            size += 1
+    return size
+
+
 @njit(cache=True, nogil=True)
 def encode_long(data, first, length, byte_ids, byte_merges, merges, ids, at):  # type: ignore[no-untyped-def]
     """The same for a word of any length: n log n. Heap entries are rank << 32 | place, so ties go to the left."""
@@ -134,21 +158,7 @@ def encode_long(data, first, length, byte_ids, byte_merges, merges, ids, at):  #
         merge = merge_of(merges, symbols[place], symbols[after[place]])
         if merge == NONE or merge >> 32 != entry >> 32:
             continue
-        gone = after[place]
-        symbols[place] = merge & TOKEN
-        symbols[gone] = -1
-        after[place] = after[gone]
-        if after[place] < length:
-            before[after[place]] = place
-            merge = merge_of(merges, symbols[place], symbols[after[place]])
-            if merge != NONE:
-                sift_up(heap, size, merge >> 32 << 32 | place)
-                size += 1
-        if before[place] >= 0:
-            merge = merge_of(merges, symbols[before[place]], symbols[place])
-            if merge != NONE:
-                sift_up(heap, size, merge >> 32 << 32 | np.int64(before[place]))
-                size += 1
+        size = join(place, merge & TOKEN, symbols, after, before, length, merges, heap, size)
     place = 0
     count = 0
     while place < length:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tokpack_core.bpe.encoder_kernels import NONE, TOKEN, merge_of, sift_down, sift_up
+from tokpack_core.bpe.encoder_kernels import NONE, TOKEN, join, merge_of, sift_down, sift_up
 
 SCANNED = 32
 """Pieces up to so many tokens are searched for the best pair again and again; longer ones keep pairs in a heap."""
@@ -62,20 +62,7 @@ def merge_heaped(tokens, length, merges):  # type: ignore[no-untyped-def]
         merge = merge_of(merges, tokens[place], tokens[gone])
         if merge == NONE or merge >> 32 != entry >> 32:
             continue
-        tokens[place] = merge & TOKEN
-        tokens[gone] = -1
-        after[place] = after[gone]
-        if after[place] < length:
-            before[after[place]] = place
-            merge = merge_of(merges, tokens[place], tokens[after[place]])
-            if merge != NONE:
-                sift_up(heap, size, merge >> 32 << 32 | place)
-                size += 1
-        if before[place] >= 0:
-            merge = merge_of(merges, tokens[before[place]], tokens[place])
-            if merge != NONE:
-                sift_up(heap, size, merge >> 32 << 32 | np.int64(before[place]))
-                size += 1
+        size = join(place, merge & TOKEN, tokens, after, before, length, merges, heap, size)
     count = 0
     place = 0
     while place < length:

@@ -1,9 +1,9 @@
 """Is one tokenizer shorter than another? Paired bootstrap over documents (Efron 1979), corrected for many questions.
 
-The figure is the ratio of the tokens of all documents. Its interval is the 2.5th to 97.5th percentile over RESAMPLES
-samples of documents, the same samples for both tokenizers. The p-value is that of a normal distribution of the ratio's
-logarithm with the spread of the samples; all p-values of one comparison are corrected by Holm's step-down rule (1979).
-The effect size is Cohen's d of paired documents: mean over spread of the logarithms of their ratios.
+The figure is the ratio of the tokens of all documents. Its interval is the 2.5th to 97.5th percentile over samples of
+documents, the same samples for both tokenizers (see `fairness`). The p-value is that of a normal distribution of the
+ratio's logarithm with the spread of the samples; all p-values of one comparison are corrected by Holm's step-down rule
+(1979). The effect size is Cohen's d of paired documents: mean over spread of the logarithms of their ratios.
 
 With fewer than FEWEST documents nothing is called significant.
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tokpack_core.vocabulary.fairness import MOST_GROUPS, RESAMPLES, draws
+from tokpack_core.vocabulary.fairness import resampled_ratios
 
 FEWEST = 20
 SIGNIFICANT = 0.05
@@ -46,16 +46,6 @@ def paired_difference(tokens: NDArray[np.int64], others: NDArray[np.int64]) -> D
     low, high = (float(np.quantile(ratios, share)) for share in (0.025, 0.975))
     p = two_sided(math.log(ratio), spread) if len(tokens) >= FEWEST else None
     return Difference(len(tokens), ratio, low, high, effect_size(tokens, others), p)
-
-
-def resampled_ratios(tokens: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
-    """float64 [RESAMPLES]; of more than MOST_GROUPS documents, neighbours are drawn together."""
-    groups = min(len(tokens), MOST_GROUPS)
-    starts = np.arange(groups) * len(tokens) // groups
-    ours, theirs = np.add.reduceat(tokens, starts), np.add.reduceat(others, starts)
-    drawn = draws(RESAMPLES * groups, groups).reshape(RESAMPLES, groups)
-    found: NDArray[np.float64] = ours[drawn].sum(axis=1) / theirs[drawn].sum(axis=1)
-    return found
 
 
 def two_sided(value: float, spread: float) -> float:

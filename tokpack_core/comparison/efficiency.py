@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from tokpack_core.comparison.held_out import Candidate, HeldOut
 from tokpack_core.vocabulary.counts import TokenCounts
-from tokpack_core.vocabulary.fertility import writes_spaces
-from tokpack_core.vocabulary.utilization import entry_frequencies, rare_token_share, vocabulary_utilization
+from tokpack_core.vocabulary.fertility import quotient, writes_spaces
+from tokpack_core.vocabulary.utilization import entry_frequencies, entry_ids, rare_token_share, vocabulary_utilization
 
 RENYI_ORDER = 2.5
 RESIDUE_BELOW = 0.05
@@ -26,8 +26,8 @@ def overall(candidate: Candidate, held_out: HeldOut) -> dict[str, Any]:
         "family": candidate.tokenizer.family,
         "vocab_size": candidate.tokenizer.vocab_size,
         "tokens": tokens,
-        "bytes_per_token": divided(int(held_out.bytes.sum()), tokens),
-        "tokens_per_1000_characters": divided(1000 * tokens, int(held_out.characters.sum())),
+        "bytes_per_token": quotient(int(held_out.bytes.sum()), tokens),
+        "tokens_per_1000_characters": quotient(1000 * tokens, int(held_out.characters.sum())),
         "vocabulary_utilization": vocabulary_utilization(counts, vocabulary),
         "rare_token_share_below_5": rare_token_share(counts, vocabulary, 5),
         "renyi_efficiency": renyi_efficiency(entry_frequencies(counts, vocabulary)),
@@ -44,9 +44,9 @@ def by_language(candidate: Candidate, held_out: HeldOut, lang: str, chosen: NDAr
         "lang": lang,
         "documents": int(chosen.sum()),
         "tokens": tokens,
-        "bytes_per_token": divided(int(held_out.bytes[chosen].sum()), tokens),
-        "tokens_per_1000_characters": divided(1000 * tokens, characters),
-        "tokens_per_word": divided(tokens, words) if writes_spaces(lang) else None,
+        "bytes_per_token": quotient(int(held_out.bytes[chosen].sum()), tokens),
+        "tokens_per_1000_characters": quotient(1000 * tokens, characters),
+        "tokens_per_word": quotient(tokens, words) if writes_spaces(lang) else None,
     }
 
 
@@ -67,11 +67,7 @@ def residue_share(counts: TokenCounts, vocabulary: pa.Table) -> float | None:
     """Residues as a share of the entries; null for a family without merges that can be replayed."""
     if counts.merges is None:
         return None
-    entries = vocabulary["id"].to_numpy()[~vocabulary["special"].to_numpy().astype(bool)]
+    entries = entry_ids(vocabulary)
     final, consumed = counts.tokens[entries], counts.merges.consumed[entries]
     met = final + consumed
     return float(((met > 0) & (final < RESIDUE_BELOW * met)).sum() / len(entries))
-
-
-def divided(numerator: int, denominator: int) -> float | None:
-    return numerator / denominator if denominator else None

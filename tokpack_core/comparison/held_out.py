@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tokpack_core.comparison.chinese_script import with_chinese_scripts
 from tokpack_core.tokenizers.minimum_cost import MinimumCostEncoder
 from tokpack_core.tokenizers.protocol import Tokenizer
-from tokpack_core.vocabulary.counting import text_counter
+from tokpack_core.vocabulary.counting import EncodingCounter, text_counter
 from tokpack_core.vocabulary.counts import TokenCounts, count_words
 from tokpack_core.vocabulary.fertility import UNDETERMINED
 
@@ -94,6 +94,10 @@ class Meter:
         return self._minimum.uncovered
 
     def add(self, texts: pa.Array, langs: pa.Array) -> None:
-        self.counter.add(texts, langs)
-        self.tokens.append(np.diff(self._tokenizer.encode(texts).offsets))
+        encoded = self._tokenizer.encode(texts)
+        if isinstance(self.counter, EncodingCounter):
+            self.counter.add_encoded(encoded, texts, langs)
+        else:
+            self.counter.add(texts, langs)
+        self.tokens.append(np.diff(encoded.offsets))
         self.fewest.append(np.diff(self._minimum.encode(texts).offsets))

@@ -23,7 +23,15 @@ from tokpack_core.tokenizers.byte_bpe_engine import ExactBpe
 from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.tiktoken_ranks import TiktokenTokenizer
-from tokpack_core.vocabulary.counts import TOKEN_SCHEMA, TokenCounts, count, language_rows, sum_by_token, sum_counts
+from tokpack_core.vocabulary.counts import (
+    TOKEN_SCHEMA,
+    EncodedDocuments,
+    TokenCounts,
+    count,
+    language_rows,
+    sum_by_token,
+    sum_counts,
+)
 from tokpack_core.vocabulary.merge_counts import MergeReplay
 
 MOST_WORDS = 256 * 2**20
@@ -63,7 +71,11 @@ class EncodingCounter:
         self._rows = 0
 
     def add(self, texts: pa.Array, langs: pa.Array) -> None:
-        self._counts.append(count(self._tokenizer.encode(texts), texts, langs, self._tokenizer.vocab_size))
+        self.add_encoded(self._tokenizer.encode(texts), texts, langs)
+
+    def add_encoded(self, encoded: EncodedDocuments, texts: pa.Array, langs: pa.Array) -> None:
+        """encoded: what the tokenizer makes of the texts."""
+        self._counts.append(count(encoded, texts, langs, self._tokenizer.vocab_size))
         self._rows += len(self._counts[-1].by_language)
         if self._rows > MOST_ROWS:
             self.total()

@@ -91,13 +91,18 @@ def premium(tokens: int, reference: int) -> float:
 
 def premium_interval(tokens: NDArray[np.int64], reference: NDArray[np.int64]) -> tuple[float, float]:
     """95 % bootstrap interval of sum(tokens) / sum(reference)."""
+    ratios = np.sort(resampled_ratios(tokens, reference))
+    return float(ratios[int(0.025 * RESAMPLES)]), float(ratios[int(0.975 * RESAMPLES) - 1])
+
+
+def resampled_ratios(tokens: NDArray[np.int64], reference: NDArray[np.int64]) -> NDArray[np.float64]:
+    """sum(tokens) / sum(reference) of each bootstrap sample, drawn alike for both: float64 [RESAMPLES]."""
     groups = min(len(tokens), MOST_GROUPS)
     starts = np.arange(groups) * len(tokens) // groups
     ours, theirs = np.add.reduceat(tokens, starts), np.add.reduceat(reference, starts)
     drawn = draws(RESAMPLES * groups, groups).reshape(RESAMPLES, groups)
-    ratios = ours[drawn].sum(axis=1) / np.maximum(theirs[drawn].sum(axis=1), 1)
-    ratios.sort()
-    return float(ratios[int(0.025 * RESAMPLES)]), float(ratios[int(0.975 * RESAMPLES) - 1])
+    ratios: NDArray[np.float64] = ours[drawn].sum(axis=1) / np.maximum(theirs[drawn].sum(axis=1), 1)
+    return ratios
 
 
 def draws(count: int, below: int) -> NDArray[np.int64]:

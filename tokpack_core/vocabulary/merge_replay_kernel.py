@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tokpack_core.bpe.encoder_kernels import LENGTH_BITS, NONE, TOKEN, merge_of, sift_down, sift_up
+from tokpack_core.bpe.encoder_kernels import LENGTH_BITS, NONE, TOKEN, join, merge_of, sift_down, sift_up
 from tokpack_core.bpe.word_table_kernels import ENTRY_MASK, ONE, VALUE, slot_of, word_key
 
 
@@ -82,20 +82,7 @@ def replay(  # type: ignore[no-untyped-def]
             eaten[meals] = symbols[place]
             eaten[meals + 1] = symbols[gone]
             meals += 2
-            symbols[place] = merge & TOKEN
-            symbols[gone] = -1
-            after[place] = after[gone]
-            if after[place] < length:
-                before[after[place]] = place
-                merge = merge_of(merges, symbols[place], symbols[after[place]])
-                if merge != NONE:
-                    sift_up(heap, size, merge >> 32 << 32 | place)
-                    size += 1
-            if before[place] >= 0:
-                merge = merge_of(merges, symbols[before[place]], symbols[place])
-                if merge != NONE:
-                    sift_up(heap, size, merge >> 32 << 32 | np.int64(before[place]))
-                    size += 1
+            size = join(place, merge & TOKEN, symbols, after, before, length, merges, heap, size)
         while cut < cuts.size:
             at = 0
             while at < length:
