@@ -199,3 +199,12 @@ def test_the_text_doubled_shows_what_good_and_toulmin_expect() -> None:
     assert not curve.saturated(40_000)
     assert growth(np.full(100, 50)).saturated(100)
     assert growth(np.zeros(9, np.int64)).chance_of_new is None
+
+
+def test_white_space_between_line_ends_goes_across_no_words() -> None:
+    """Code is full of it; a tokenizer that has learned it is still counted by pretokens."""
+    text = "def f():\n    return 1\n \n \ndef g():\n    return 2\n \n \n" * 40
+    config = TrainConfig(family="byte_bpe", vocab_size=300)
+    tokenizer = train(config, iter([pa.array([text])]), "none")
+    assert b"\n \n" in tokenizer.vocabulary()["token"].to_pylist()
+    assert exact_bpe(tokenizer) is not None

@@ -29,9 +29,12 @@ def staged_encoder(model: BpeModel, splits: tuple[str, ...], tokens: dict[int, b
 
 
 def first_superword(model: BpeModel, tokens: dict[int, bytes]) -> int | None:
-    """The number of the first merge from which on merges go across words, if the model can be cut there."""
-    made = (tokens[token].lstrip(b" ").rstrip(b" ") for token in model.token.tolist())
-    stage = next((place for place, token in enumerate(made) if b" " in token), None)
+    """The number of the first merge from which on merges go across words, if the model can be cut there.
+
+    White space alone, such as two line ends with a space between, is no superword.
+    """
+    made = (tokens[token].decode(errors="replace").strip() for token in model.token.tolist())
+    stage = next((place for place, token in enumerate(made) if " " in token), None)
     if stage is None or model.whole or (np.diff(model.rank) <= 0).any():
         return None
     earlier = np.concatenate([model.left[:stage], model.right[:stage]])
