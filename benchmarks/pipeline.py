@@ -96,7 +96,7 @@ encode(opened, open_reading([str(text)], ReadConfig(), None), out / "x", options
 report(hashlib.file_digest((out / "x.bin").open("rb"), "sha256").hexdigest())
 """,
     "tokpack graph": """
-from tokpack_core.config_files import load_project
+from tokpack_core.config.files import load_project
 from tokpack_core.engine import LocalEngine
 from tokpack_core.stages.asset import Workplace
 from tokpack_core.stages.graph import plan_graph

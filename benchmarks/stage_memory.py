@@ -41,7 +41,7 @@ datasets:
 BUILD_ONE = """\
 import json, resource, sys, threading, time
 from pathlib import Path
-from tokpack_core.config_files import load_project
+from tokpack_core.config.files import load_project
 from tokpack_core.engine import LocalEngine
 from tokpack_core.stages.asset import Workplace
 from tokpack_core.stages.graph import plan_graph

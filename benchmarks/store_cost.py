@@ -25,7 +25,7 @@ from pathlib import Path
 from export_speed import SEQUENCE_LENGTH, UINT16, web_lengths, write_shards
 
 from tokpack_core.commands.verify_objects import verify_objects
-from tokpack_core.config_files import load_project
+from tokpack_core.config.files import load_project
 from tokpack_core.engine import LocalEngine
 from tokpack_core.megatron.export import PackedWriter
 from tokpack_core.packing.permutation import permuted

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydoc_data import topics
 
 from tokpack_core.config import Project
-from tokpack_core.config_files import load_project
+from tokpack_core.config.files import load_project
 from tokpack_core.engine import LocalEngine
 from tokpack_core.stages.asset import Built, Workplace
 from tokpack_core.stages.graph import plan_graph, select

@@ -10,7 +10,7 @@ from tests.dagster_server import DagsterServer, dagster_dev, python_module
 from tests.small_project import SmallProject, write_small_project
 from tokpack_assets.build_defs import build_defs
 from tokpack_assets.sources import report_sources
-from tokpack_core.config_files import load_project
+from tokpack_core.config.files import load_project
 from tokpack_core.engine import LocalEngine
 from tokpack_core.errors import ConfigError
 from tokpack_core.store import history

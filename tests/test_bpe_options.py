@@ -23,7 +23,7 @@ from tokpack_core.bpe.automaton import compile_splits
 from tokpack_core.bpe.pretokenization import automaton_chunks
 from tokpack_core.bpe.regex_splitting import compiled, count_pieces, pretokens
 from tokpack_core.bpe.regex_syntax import Unsupported
-from tokpack_core.cli import app
+from tokpack_core.cli.app import app
 from tokpack_core.config import SpecialTokens, TrainConfig
 from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.errors import InputError

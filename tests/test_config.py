@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tokpack_core.config import EngineConfig, TokenizerConfig, TrainConfig, parse_bytes
-from tokpack_core.config_files import load_project
+from tokpack_core.config.files import load_project
 from tokpack_core.engine import default_engine
 from tokpack_core.errors import ConfigError, TokpackError
 

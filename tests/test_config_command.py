@@ -17,7 +17,7 @@ from tests.dagster_server import environment
 from tests.small_project import CONFIG, SmallProject, write_small_project
 from tests.test_config import GOOD
 from tokpack_core.commands.config_schema import config_schema
-from tokpack_core.config_files import load_config
+from tokpack_core.config.files import load_config
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

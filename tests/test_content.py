@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokpack_core.config import CorpusConfig, NormalizeConfig, ReadConfig
+from tokpack_core.config.vision import VisionConfig
 from tokpack_core.corpus.content import identities, is_image, text_blocks, with_text_blocks
 from tokpack_core.corpus.documents import read_documents
 from tokpack_core.corpus.normalization import NormalizationReport
@@ -21,7 +22,6 @@ from tokpack_core.corpus.problems import Problems
 from tokpack_core.errors import InputError
 from tokpack_core.stages.normalize import normalized_batch
 from tokpack_core.tokenizers import interleaved
-from tokpack_core.vision_config import VisionConfig
 
 Content = list[dict[str, Any]]
 IMAGE = {"type": "image", "width": 640, "height": 480}

@@ -32,7 +32,7 @@ def dying(self, number, encoded):
             file.flush()
         os._exit(9)
 token_files.TokenFiles.append = dying
-from tokpack_core.cli import app
+from tokpack_core.cli.app import app
 app()
 """
 NAMES = ("a.jsonl", "b.jsonl")

@@ -9,22 +9,16 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 CAPABILITIES = ("corpus", "tokenizers", "bpe", "vocabulary", "comparison", "packing", "megatron", "training", "vision")
-GROUND = ("config", "errors", "verdict", "vision_config")
+GROUND = ("config", "errors", "verdict")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(GROUND, GROUND),
-    "config_faults": GROUND,
-    "config_agreement": (*GROUND, "config_faults"),
-    "config_files": (*GROUND, "config_faults", "config_agreement"),
     **dict.fromkeys(CAPABILITIES, (*GROUND, *CAPABILITIES)),
     "engine": GROUND,
     "ray_engine": GROUND,
     "store": GROUND,
-    "stages": (*GROUND, "config_files", *CAPABILITIES, "engine", "store"),
-    "commands": (*GROUND, "config_faults", "config_files", *CAPABILITIES, "engine", "store", "stages"),
-    "cli": (*GROUND, "config_files", *CAPABILITIES, "engine", "store", "stages", "commands"),
-    "compare_cli": ("cli", *GROUND, "commands"),
-    "config_cli": ("cli", *GROUND, "commands"),
-    "store_cli": ("cli", *GROUND, "config_files", *CAPABILITIES, "engine", "store", "stages", "commands"),
+    "stages": (*GROUND, *CAPABILITIES, "engine", "store"),
+    "commands": (*GROUND, *CAPABILITIES, "engine", "store", "stages"),
+    "cli": (*GROUND, *CAPABILITIES, "engine", "store", "stages", "commands"),
 }
 
 

@@ -19,6 +19,7 @@ from tests.small_project import SmallProject
 from tests.small_transformer import SmallTransformer, flex, sdpa
 from tokpack_assets.metadata import packing_metadata, shards_metadata
 from tokpack_core.commands.verify import packs_findings
+from tokpack_core.config.vision import VisionConfig
 from tokpack_core.corpus.content import read_content
 from tokpack_core.errors import ConfigError, InputError
 from tokpack_core.megatron.indexed_dataset import read_index, write_index
@@ -35,7 +36,6 @@ from tokpack_core.training.packed_dataset import PackedDataset
 from tokpack_core.training.segments import FILL, IMAGE, TEXT, ImageAttention, PackSegments
 from tokpack_core.training.visibility import block_mask, dense_mask
 from tokpack_core.vision.schemes import image_tokens
-from tokpack_core.vision_config import VisionConfig
 
 CONFIG = """\
 corpora:

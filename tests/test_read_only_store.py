@@ -12,7 +12,7 @@ from tests.ordinary_user import as_ordinary_user
 from tests.small_project import SmallProject, write_small_project
 from tests.store_checks import content_of
 from tokpack_assets import cli as assets_cli
-from tokpack_core import store_cli
+from tokpack_core.cli.app import app
 from tokpack_core.errors import StoreError
 from tokpack_core.store.files import remove_folder
 from tokpack_core.store.store import open_store
@@ -61,7 +61,7 @@ def run(project: SmallProject, command: list[str], scratch: Path) -> str:
     prefix = next(project.store.glob("objects/megatron_dataset/*/docs/train_512.idx")).with_suffix("")
     names = {"PREFIX": str(prefix), "COPY": str(scratch / f"copy-{os.getuid()}")}
     os.chdir(project.folder)
-    result = CliRunner().invoke(store_cli.app, [names.get(word, word) for word in command])
+    result = CliRunner().invoke(app, [names.get(word, word) for word in command])
     assert result.exit_code == 0, (command, result.output, result.exception)
     return result.output
 

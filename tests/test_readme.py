@@ -10,7 +10,7 @@ import pytest
 
 from tests.dagster_server import dagster_dev
 from tests.small_project import SmallProject
-from tokpack_core.config_files import load_project
+from tokpack_core.config.files import load_project
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tokpack_core.config.vision import DEFAULTS, VisionConfig
 from tokpack_core.vision.schemes import MAX_SIDE, compared, image_tokens, warnings
-from tokpack_core.vision_config import DEFAULTS, VisionConfig
 
 
 def tokens(scheme: str, width: int, height: int, **parameters: object) -> int:

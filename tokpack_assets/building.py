@@ -17,7 +17,7 @@ from rich.table import Table
 from tokpack_assets.environment import configs_folder, engine_of, store_folder
 from tokpack_assets.run import BuildOutcome, run_build
 from tokpack_core.config import Project
-from tokpack_core.config_files import load_project
+from tokpack_core.config.files import load_project
 from tokpack_core.engine import Engine
 from tokpack_core.errors import TokpackError
 from tokpack_core.stages.unit import OnProgress

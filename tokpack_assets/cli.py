@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from tokpack_core import compare_cli, config_cli, store_cli
-from tokpack_core.cli import show_errors
+from tokpack_core.cli.app import app as core
+from tokpack_core.cli.options import AsJson, show_errors
 
 app = typer.Typer(
     name=PROGRAM,
@@ -27,7 +27,6 @@ Assets = Annotated[
     list[str] | None,
     typer.Argument(metavar="[ASSET]...", show_default=False),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines.")]
 
 
 @app.command()
@@ -83,7 +82,7 @@ def dev(
     from tokpack_assets.build_defs import build_defs
     from tokpack_assets.environment import HOST, configs_folder, engine_of, store_folder
     from tokpack_assets.run import open_instance
-    from tokpack_core.config_files import load_project
+    from tokpack_core.config.files import load_project
     from tokpack_core.store.store import open_store
 
     with show_errors():
@@ -101,6 +100,6 @@ def dev(
 
 
 def main() -> None:
-    app.registered_commands += compare_cli.app.registered_commands + store_cli.app.registered_commands
-    app.add_typer(config_cli.app)
+    app.registered_commands += core.registered_commands
+    app.registered_groups += core.registered_groups
     app()

@@ -4,7 +4,7 @@ import dagster as dg
 
 from tokpack_assets.build_defs import build_defs
 from tokpack_assets.environment import configs_folder, engine_of, store_folder
-from tokpack_core.config_files import load_project
+from tokpack_core.config.files import load_project
 from tokpack_core.errors import TokpackError
 
 try:

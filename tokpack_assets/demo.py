@@ -16,7 +16,7 @@ from rich.table import Table
 from tokpack_assets.building import build_with_bar, raise_failures
 from tokpack_assets.environment import engine_of
 from tokpack_assets.run import BuildOutcome
-from tokpack_core.config_files import load_project
+from tokpack_core.config.files import load_project
 from tokpack_core.corpus.demo import DemoCorpus, build_demo_corpus
 from tokpack_core.stages.asset import read_json
 

@@ -9,7 +9,7 @@ from tokpack_assets.building import build_with_bar, raise_failures
 from tokpack_assets.environment import engine_of
 from tokpack_core.commands.compare import write_outputs
 from tokpack_core.comparison.findings import findings
-from tokpack_core.config_files import load_project
+from tokpack_core.config.files import load_project
 from tokpack_core.stages.asset import Workplace
 from tokpack_core.stages.comparison import compare_tokenizers
 from tokpack_core.stages.tokenizer import asset_key

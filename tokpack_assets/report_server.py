@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tokpack_assets.environment import HOST, configs_folder
-from tokpack_core.config_files import load_project
+from tokpack_core.config.files import load_project
 from tokpack_core.errors import TokpackError
 from tokpack_core.stages.asset import read_json
 from tokpack_core.stages.report import PAGE, REPORT, STAGE, judge

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tokpack_core.commands.results import console, counted, print_json
-from tokpack_core.config_faults import Entry, Faults, line_of
-from tokpack_core.config_files import LoadedConfig, load_config
+from tokpack_core.config.faults import Entry, Faults, line_of
+from tokpack_core.config.files import LoadedConfig, load_config
 from tokpack_core.corpus.files import find_files
 from tokpack_core.errors import ConfigError, InputError
 from tokpack_core.stages.graph import plan_graph, select

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from tokpack_core.config import EngineConfig
-from tokpack_core.config_files import ENGINE, NAME, SECTIONS
+from tokpack_core.config.files import ENGINE, NAME, SECTIONS
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
 

@@ -29,6 +29,7 @@ from tokpack_core.commands.reading import Reading, add
 from tokpack_core.commands.run_manifest import write_manifest
 from tokpack_core.commands.token_files import TokenFiles
 from tokpack_core.config import ReadConfig
+from tokpack_core.config.vision import VisionConfig
 from tokpack_core.corpus.files import shown
 from tokpack_core.corpus.problems import Problems
 from tokpack_core.engine import map_in_threads
@@ -40,7 +41,6 @@ from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.encoder_choice import encoder_choice
 from tokpack_core.tokenizers.framing import framed, surrounded
 from tokpack_core.tokenizers.special_tokens_in_text import encode_with_special_tokens
-from tokpack_core.vision_config import VisionConfig
 
 __all__ = ["EncodeOptions", "encode", "vision_config"]
 

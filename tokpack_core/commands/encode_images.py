@@ -19,6 +19,7 @@ from tokpack_core.commands.output import MANIFEST_ENDING, new_output
 from tokpack_core.commands.progress import OnDone, progress
 from tokpack_core.commands.reading import Reading
 from tokpack_core.commands.run_manifest import write_manifest
+from tokpack_core.config.vision import VisionConfig
 from tokpack_core.errors import InputError
 from tokpack_core.megatron.indexed_dataset import dtype_for
 from tokpack_core.megatron.shards import ShardWriter
@@ -26,7 +27,6 @@ from tokpack_core.packing.image_spans import document_runs
 from tokpack_core.tokenizers.framing import framed
 from tokpack_core.tokenizers.interleaved import ImageCounts, bounded_batches, encode_interleaved
 from tokpack_core.vision.schemes import warnings
-from tokpack_core.vision_config import VisionConfig
 
 ENDINGS = (".bin", ".idx", MANIFEST_ENDING)
 

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tokpack_core.config import Project
+from tokpack_core.config.vision import VisionConfig
 from tokpack_core.errors import ConfigError
 from tokpack_core.megatron.indexed_dataset import dtype_for
 from tokpack_core.megatron.shards import ShardWriter
@@ -46,7 +47,6 @@ from tokpack_core.tokenizers.interleaved import SPANS, ImageCounts, bounded_batc
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.special_tokens_in_text import encode_with_special_tokens
 from tokpack_core.vision.schemes import warnings
-from tokpack_core.vision_config import VisionConfig
 
 STAGE = "tokenized_shards"
 UNIT_STAGE = "tokenized_part"

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tokpack_core.config.vision import VisionConfig
 from tokpack_core.corpus.content import IMAGE, block_offsets, column, has_content, is_image, text_blocks
 from tokpack_core.errors import InputError
 from tokpack_core.packing.image_spans import ImageSpans
 from tokpack_core.tokenizers.encoded import Encode, Encoded
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.vision.schemes import QWEN_MAX_RATIO, compared, image_tokens
-from tokpack_core.vision_config import VisionConfig
 
 Int64 = npt.NDArray[np.int64]
 SPAN = pa.struct({"start": pa.int64(), "length": pa.int64(), "mode": pa.int8(), "image": pa.string()})

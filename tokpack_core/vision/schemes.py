@@ -1,4 +1,4 @@
-"""Tokens of images by the published rule of each scheme: see `vision_config` for what they are.
+"""Tokens of images by the published rule of each scheme: see `config.vision` for what they are.
 
 All work on whole arrays of sizes in pixels. Floating-point steps are those of the published code in the same order, so
 that counts agree with it to the last token; tests hold them against transformers' own image processors.
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokpack_core.vision_config import DEFAULTS, FIXED_LATENTS, VisionConfig, VisionScheme
+from tokpack_core.config.vision import DEFAULTS, FIXED_LATENTS, VisionConfig, VisionScheme
 
 Int64 = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

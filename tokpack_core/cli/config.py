@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tokpack_core.cli import AsJson, show_errors
+from tokpack_core.cli.options import AsJson, show_errors
 
 app = typer.Typer(name="config", help="Check the configuration, or print its schema for editors.", no_args_is_help=True)
 

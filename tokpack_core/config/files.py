@@ -17,8 +17,8 @@ from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from tokpack_core.config import CorpusConfig, DatasetConfig, EngineConfig, Project, ScheduleConfig, TokenizerConfig
-from tokpack_core.config_agreement import check_agreement
-from tokpack_core.config_faults import Entry, Faults, line_of, nearest
+from tokpack_core.config.agreement import check_agreement
+from tokpack_core.config.faults import Entry, Faults, line_of, nearest
 from tokpack_core.errors import ConfigError
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")

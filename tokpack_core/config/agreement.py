@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from tokpack_core.config import Project, UnicodeForm
-from tokpack_core.config_faults import Entry, Faults, line_of, nearest
+from tokpack_core.config.faults import Entry, Faults, line_of, nearest
 
 UNICODE_FORMS: tuple[UnicodeForm, ...] = ("none", "nfc", "nfkc")
 """Each also gives what the ones before it give."""

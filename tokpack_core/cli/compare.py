@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tokpack_core.cli import (
+from tokpack_core.cli.options import (
     AsJson,
     Files,
     IdField,

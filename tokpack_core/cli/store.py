@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from tokpack_core.cli import LARGEST, AsJson, app, show_errors
+from tokpack_core.cli.options import LARGEST, AsJson, show_errors
 
-__all__ = ["app"]
+app = typer.Typer(add_completion=False)
 
 
 @app.command()

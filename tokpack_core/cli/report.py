@@ -1,0 +1,62 @@
+"""`tokpack report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tokpack_core.cli.options import (
+    AsJson,
+    ContentField,
+    Files,
+    IdField,
+    Lang,
+    LangField,
+    OnErrorOption,
+    OutputFolder,
+    TextField,
+    TokenizerPath,
+    TxtDocument,
+    open_files,
+    show_errors,
+)
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def report(
+    files: Files,
+    tokenizer: TokenizerPath,
+    output: OutputFolder,
+    parallel: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Parallel sentences (.jsonl): what the same content costs by language."),
+    ] = None,
+    parameters: Annotated[
+        float | None, typer.Option(min=1, help="Of the model it is for, with --d-model: share of embeddings.")
+    ] = None,
+    d_model: Annotated[int | None, typer.Option("--d-model", min=1, help="Width of the model's embeddings.")] = None,
+    text_field: TextField = "text",
+    content_field: ContentField = None,
+    id_field: IdField = None,
+    lang_field: LangField = None,
+    lang: Lang = None,
+    txt_document: TxtDocument = "file",
+    on_error: OnErrorOption = "error",
+    json: AsJson = False,
+) -> None:
+    """Show how a tokenizer's vocabulary is used by files: DIR/report.json and DIR/report.html.
+
+    FILE: jsonl, csv, tsv, txt (each also .gz, .zst), parquet, Arrow; folders, globs and URLs (s3://...) too.
+    """
+    with show_errors(json):
+        from tokpack_core.commands import report as command
+        from tokpack_core.commands import results
+        from tokpack_core.commands.opened_tokenizer import open_tokenizer
+
+        reading = open_files(files, text_field, content_field, id_field, lang_field, lang, txt_document, on_error)
+        options = command.Options(parallel, command.model_shape(parameters, d_model))
+        results.show_run(command.report(open_tokenizer(tokenizer), reading, options, output, json), json)

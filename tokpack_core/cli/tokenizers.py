@@ -1,0 +1,139 @@
+"""The commands that plan a vocabulary, and that make a tokenizer from another one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tokpack_core.cli.options import (
+    AsJson,
+    ContentField,
+    Files,
+    IdField,
+    Lang,
+    LangField,
+    OnErrorOption,
+    OutputFolder,
+    TextField,
+    TokenizerPath,
+    TxtDocument,
+    open_files,
+    show_errors,
+)
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def plan(
+    params: Annotated[float, typer.Option(help="Parameters beside the embeddings, as 7e9.", show_default=False)],
+    d_model: Annotated[int, typer.Option(help="Width of an embedding.", show_default=False)],
+    json: AsJson = False,
+) -> None:
+    """Vocabulary sizes for a model by the three approaches of arXiv 2407.13623, and what share of it they are."""
+    with show_errors(json):
+        from tokpack_core.commands.plan import plan_and_show
+
+        plan_and_show(params, d_model, json)
+
+
+@app.command()
+def litetoken(
+    files: Files,
+    tokenizer: TokenizerPath,
+    output: OutputFolder,
+    max_residue_ratio: Annotated[
+        float, typer.Option(min=0, max=1, help="Final occurrences over all, below which a token is a residue.")
+    ] = 0.05,
+    max_neighbor_entropy: Annotated[
+        float, typer.Option(min=0, help="Bits of what consumes a token, below which it is a residue.")
+    ] = 2.0,
+    min_count: Annotated[int, typer.Option(min=1, help="Fewest occurrences, final and consumed.")] = 100,
+    text_field: TextField = "text",
+    id_field: IdField = None,
+    lang_field: LangField = None,
+    lang: Lang = None,
+    txt_document: TxtDocument = "file",
+    on_error: OnErrorOption = "error",
+    json: AsJson = False,
+) -> None:
+    """Take the residues out of a byte-level BPE (LiteToken): DIR, in which all other ids stay.
+
+    FILE: text on which residues are found: jsonl, csv, tsv, txt (each also .gz, .zst), parquet, Arrow; folders, globs.
+    """
+    with show_errors(json):
+        from tokpack_core.commands import litetoken as command
+        from tokpack_core.commands import results
+        from tokpack_core.commands.opened_tokenizer import open_tokenizer
+        from tokpack_core.tokenizers.residues import ResidueLimits
+
+        limits = ResidueLimits(max_residue_ratio, max_neighbor_entropy, min_count)
+        reading = open_files(files, text_field, None, id_field, lang_field, lang, txt_document, on_error)
+        results.show_run(command.litetoken(open_tokenizer(tokenizer), limits, reading, output, json), json)
+
+
+@app.command()
+def supertokens(
+    files: Files,
+    tokenizer: TokenizerPath,
+    output: OutputFolder,
+    top_k: Annotated[int, typer.Option(min=1, max=10**6, help="Tokens to append.")] = 250,
+    min_frequency: Annotated[int, typer.Option(min=1, help="Fewest occurrences of a token.")] = 2,
+    max_words: Annotated[
+        int | None, typer.Option(min=2, help="Most words of a token.", show_default="no limit")
+    ] = None,
+    text_field: TextField = "text",
+    id_field: IdField = None,
+    lang_field: LangField = None,
+    lang: Lang = None,
+    txt_document: TxtDocument = "file",
+    on_error: OnErrorOption = "error",
+    json: AsJson = False,
+) -> None:
+    """Append frequent phrases of reasoning traces to a tokenizer.json: DIR, with what new embeddings start from.
+
+    FILE: the traces: jsonl, csv, tsv, txt (each also .gz, .zst), parquet, Arrow; folders and globs too.
+    """
+    with show_errors(json):
+        from tokpack_core.commands import results
+        from tokpack_core.commands import supertokens as command
+        from tokpack_core.commands.opened_tokenizer import open_tokenizer
+        from tokpack_core.tokenizers.supertokens import ExtensionLimits
+
+        limits = ExtensionLimits(top_k, min_frequency, max_words)
+        reading = open_files(files, text_field, None, id_field, lang_field, lang, txt_document, on_error)
+        results.show_run(command.supertokens(open_tokenizer(tokenizer), limits, reading, output, json), json)
+
+
+@app.command()
+def prune(
+    files: Files,
+    tokenizer: TokenizerPath,
+    output: OutputFolder,
+    below: Annotated[
+        int, typer.Option(min=1, help="Entries that occur fewer times in the files are removed.", show_default=False)
+    ],
+    text_field: TextField = "text",
+    content_field: ContentField = None,
+    id_field: IdField = None,
+    lang_field: LangField = None,
+    lang: Lang = None,
+    txt_document: TxtDocument = "file",
+    on_error: OnErrorOption = "error",
+    json: AsJson = False,
+) -> None:
+    """Remove rare entries from a BPE or Unigram tokenizer: the folder DIR with id_map.parquet (old, new).
+
+    What other entries are merged from, single characters and special tokens stay. The cost in tokens is measured on
+    the same files.
+
+    FILE: jsonl, csv, tsv, txt (each also .gz, .zst), parquet, Arrow; folders and globs too.
+    """
+    with show_errors(json):
+        from tokpack_core.commands import prune as command
+        from tokpack_core.commands import results
+        from tokpack_core.commands.opened_tokenizer import open_tokenizer
+
+        reading = open_files(files, text_field, content_field, id_field, lang_field, lang, txt_document, on_error)
+        results.show_run(command.prune(open_tokenizer(tokenizer), reading, below, output, json), json)

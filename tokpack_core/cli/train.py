@@ -1,0 +1,177 @@
+"""`tokpack train`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from tokpack_core.cli.options import (
+    LARGEST,
+    AsJson,
+    ContentField,
+    Files,
+    IdField,
+    Lang,
+    LangField,
+    OnErrorOption,
+    OutputFolder,
+    TextField,
+    TxtDocument,
+    open_files,
+    show_errors,
+)
+
+app = typer.Typer(add_completion=False)
+
+Family = Literal[
+    "byte_bpe",
+    "sentencepiece_bpe",
+    "sentencepiece_unigram",
+    "wordpiece",
+    "character",
+    "word",
+    "superbpe",
+    "boundless_bpe",
+]
+UnicodeForm = Literal["nfc", "nfkc", "none"]
+
+
+@app.command()
+def train(
+    files: Files,
+    family: Annotated[Family, typer.Option(help="Kind of tokenizer.", show_default=False)],
+    vocab_size: Annotated[int, typer.Option(min=1, max=LARGEST, help="Special tokens included.", show_default=False)],
+    output: OutputFolder,
+    special_token: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE=STRING", help="Roles eod, pad, bos, unk, image, as eod=<|endoftext|>; several times."
+        ),
+    ] = None,
+    unicode: Annotated[UnicodeForm, typer.Option(help="Unicode form that the tokenizer gives all text.")] = "nfc",
+    pretokenizer: Annotated[
+        str | None,
+        typer.Option(
+            help="byte_bpe, word, superbpe, boundless_bpe: regex that splits text: gpt2, cl100k, o200k, superbpe, "
+            "qwen2, llama3, deepseek_v3 or regex:PATTERN.",
+            show_default="cl100k",
+        ),
+    ] = None,
+    digits: Annotated[
+        Literal["free", "single", "groups_left", "groups_right"] | None,
+        typer.Option(
+            help="How runs of digits are split.",
+            show_default="as the pretokenizer does",
+        ),
+    ] = None,
+    min_frequency: Annotated[
+        int | None,
+        typer.Option(min=1, help="All but sentencepiece: least count.", show_default="2"),
+    ] = None,
+    tie_break: Annotated[
+        Literal["hugging_face", "lexicographic_greatest", "lexicographic_smallest"] | None,
+        typer.Option(
+            help="BPE: which of the most frequent pairs is merged.",
+            show_default="hugging_face",
+        ),
+    ] = None,
+    max_token_length: Annotated[
+        int | None, typer.Option(min=2, help="byte_bpe: tokens have fewer bytes.", show_default="no limit")
+    ] = None,
+    max_pretoken_bytes: Annotated[
+        int | None, typer.Option(min=1, help="byte_bpe: longer pretokens are left out.", show_default="no limit")
+    ] = None,
+    alphabet: Annotated[
+        Literal["all_bytes", "seen_bytes"] | None,
+        typer.Option(help="byte_bpe: bytes that have an id.", show_default="all_bytes"),
+    ] = None,
+    character_coverage: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="sentencepiece, wordpiece: characters with a piece.", show_default="0.9995"),
+    ] = None,
+    required_characters: Annotated[
+        Literal["gb2312_level_1"] | None,
+        typer.Option(help="sentencepiece: characters that get a piece however rare.", show_default="none"),
+    ] = None,
+    wordpiece_criterion: Annotated[
+        Literal["likelihood", "frequency"] | None,
+        typer.Option(help="wordpiece: how pairs are chosen.", show_default="frequency"),
+    ] = None,
+    delete_threshold: Annotated[
+        float | None,
+        typer.Option(min=0.5, max=1, help="byte_bpe: deletes tokens that merges use up.", show_default="none"),
+    ] = None,
+    transition_size: Annotated[
+        str | None, typer.Option(help="superbpe: vocabulary of the first stage, or auto.", show_default="auto")
+    ] = None,
+    joins: Annotated[
+        Literal["pieces", "words"] | None,
+        typer.Option(help="superbpe: what the second stage joins.", show_default="pieces"),
+    ] = None,
+    mergeable: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REGEX", help="superbpe, boundless_bpe: found in words that may join.", show_default=r"\p{L}"
+        ),
+    ] = None,
+    script_aware: Annotated[
+        bool | None,
+        typer.Option("--script-aware", help="superbpe, boundless_bpe: letters of scripts without spaces are words."),
+    ] = None,
+    tie_winner: Annotated[
+        Literal["word", "superword"] | None,
+        typer.Option(help="superbpe, boundless_bpe: what comes first of equal counts.", show_default="word"),
+    ] = None,
+    max_words: Annotated[
+        int | None, typer.Option(min=1, help="superbpe, boundless_bpe: most words in a token.", show_default="4, any")
+    ] = None,
+    export: Annotated[
+        Literal["exact", "hf"] | None,
+        typer.Option(help="boundless_bpe: our file, or a stock one that is nearly the same.", show_default="exact"),
+    ] = None,
+    seed_vocabulary: Annotated[
+        Path | None, typer.Option(help="sentencepiece_unigram: a file of entries, one a line, to start from.")
+    ] = None,
+    text_field: TextField = "text",
+    content_field: ContentField = None,
+    id_field: IdField = None,
+    lang_field: LangField = None,
+    lang: Lang = None,
+    txt_document: TxtDocument = "file",
+    on_error: OnErrorOption = "error",
+    json: AsJson = False,
+) -> None:
+    """Train a tokenizer on files, all of their text: the folder DIR and DIR.manifest.json.
+
+    FILE: jsonl, csv, tsv, txt (each also .gz, .zst), parquet, Arrow; folders, globs and URLs (s3://...) too.
+    """
+    with show_errors(json):
+        from tokpack_core.commands import results
+        from tokpack_core.commands import train as command
+
+        options = {
+            "pretokenizer": pretokenizer,
+            "digits": digits,
+            "min_frequency": min_frequency,
+            "tie_break": tie_break,
+            "max_token_length": max_token_length,
+            "max_pretoken_bytes": max_pretoken_bytes,
+            "alphabet": alphabet,
+            "character_coverage": character_coverage,
+            "required_characters": required_characters,
+            "wordpiece_criterion": wordpiece_criterion,
+            "delete_threshold": delete_threshold,
+            "transition_size": transition_size,
+            "joins": joins,
+            "mergeable": mergeable,
+            "script_aware": script_aware,
+            "tie_winner": tie_winner,
+            "max_words": max_words,
+            "export": export,
+            "seed_vocabulary": None if seed_vocabulary is None else str(seed_vocabulary),
+        }
+        config = command.train_config(family, vocab_size, special_token or [], options)
+        reading = open_files(files, text_field, content_field, id_field, lang_field, lang, txt_document, on_error)
+        results.show_run(command.train(config, unicode, reading, output, json), json)

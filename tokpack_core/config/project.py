@@ -1,0 +1,81 @@
+"""All that is configured together, and what is configured once: schedules and the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from zoneinfo import available_timezones
+
+from croniter import croniter
+from pydantic import field_validator, model_validator
+
+from tokpack_core.config.corpora import CorpusConfig
+from tokpack_core.config.datasets import DatasetConfig
+from tokpack_core.config.tokenizers import TokenizerConfig
+from tokpack_core.config.values import Model, UnicodeForm
+
+
+class ScheduleConfig(Model):
+    """When everything that changed is built again."""
+
+    cron: str
+    """Five fields, like '0 3 * * *'."""
+    timezone: str = "UTC"
+    """A name of the IANA database, like Asia/Shanghai."""
+    assets: tuple[str, ...] = ()
+    """Keys of the assets that are built, with all they stand on; all when empty."""
+
+    @field_validator("cron")
+    @classmethod
+    def cron_is_valid(cls, cron: str) -> str:
+        if not croniter.is_valid(cron):
+            raise ValueError(f"{cron!r} is no cron expression of five fields, like '0 3 * * *'")
+        return cron
+
+    @field_validator("timezone")
+    @classmethod
+    def timezone_exists(cls, timezone: str) -> str:
+        if timezone not in available_timezones():
+            raise ValueError(f"{timezone!r} is no time zone of the IANA database, like Asia/Shanghai")
+        return timezone
+
+
+class EngineConfig(Model):
+    """Where units of work run; shapes no bytes."""
+
+    name: Literal["local", "ray"] = "local"
+    """local: processes on this machine; ray: tasks on a Ray cluster."""
+    address: str = "auto"
+    """ray: the cluster, as `ray.init` takes it; `auto` is the one that runs on this machine."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def a_name_alone(cls, value: object) -> object:
+        return {"name": value} if isinstance(value, str) else value
+
+
+@dataclass(frozen=True)
+class Project:
+    """All that is configured; relative corpus and tokenizer paths start at `base`."""
+
+    base: Path
+    corpora: dict[str, CorpusConfig]
+    tokenizers: dict[str, TokenizerConfig]
+    datasets: dict[str, DatasetConfig]
+    schedules: dict[str, ScheduleConfig]
+    engine: EngineConfig
+
+    def encoded_pairs(self) -> list[tuple[str, str]]:
+        """The (tokenizer, corpus) pairs that some dataset uses, sorted."""
+        return sorted({(d.tokenizer, corpus) for d in self.datasets.values() for corpus in d.mixture})
+
+    def training_corpora(self, tokenizer: str) -> dict[str, float]:
+        """Shares of the training sample by corpus, summing to 1."""
+        shares = self.tokenizers[tokenizer].train_on or {}
+        total = sum(shares.values())
+        return {corpus: share / total for corpus, share in sorted(shares.items())}
+
+    def unicode_form(self, tokenizer: str) -> UnicodeForm:
+        """The form that all corpora of a tokenizer's training sample share."""
+        return self.corpora[next(iter(self.training_corpora(tokenizer)))].normalize.unicode
