@@ -28,8 +28,15 @@ class TextSpool:
     def keeping(self, texts: Iterator[pa.Array]) -> Iterator[pa.Array]:
         """The same arrays, which are kept on the way."""
         for array in texts:
-            self._writer.write_batch(pa.record_batch([array.cast(pa.large_binary())], schema=SCHEMA))
+            self.keep(array)
             yield array
+        self.close()
+
+    def keep(self, texts: pa.Array) -> None:
+        self._writer.write_batch(pa.record_batch([texts.cast(pa.large_binary())], schema=SCHEMA))
+
+    def close(self) -> None:
+        """Before what was kept is read."""
         self._writer.close()
 
     def again(self) -> Iterator[pa.Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,9 @@ class Seen:
     """In pretokens that were longer than allowed."""
     bytes_unmatched: int = 0
     """That the regex did not match: they are pretokens too."""
+
+    def __add__(self, other: Seen) -> Seen:
+        return Seen(*(getattr(self, part.name) + getattr(other, part.name) for part in fields(self)))
 
 
 def train_merges(

@@ -42,8 +42,11 @@ UnicodeForm = Literal["nfc", "nfkc", "none"]
 def train(
     files: Files,
     family: Annotated[Family, typer.Option(help="Kind of tokenizer.", show_default=False)],
-    vocab_size: Annotated[int, typer.Option(min=1, max=LARGEST, help="Special tokens included.", show_default=False)],
     output: OutputFolder,
+    vocab_size: Annotated[
+        int | None,
+        typer.Option(min=1, max=LARGEST, help="Special tokens included.", show_default="the sum of --allocation"),
+    ] = None,
     special_token: Annotated[
         list[str] | None,
         typer.Option(
@@ -93,7 +96,15 @@ def train(
     ] = None,
     required_characters: Annotated[
         Literal["gb2312_level_1"] | None,
-        typer.Option(help="sentencepiece: characters that get a piece however rare.", show_default="none"),
+        typer.Option(help="byte_bpe, sentencepiece: characters that get an entry however rare.", show_default="none"),
+    ] = None,
+    allocation: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DOMAIN=ENTRIES",
+            help="byte_bpe: entries for the documents of a language, a file or a folder, or for `reserved` special "
+            "tokens; several times.",
+        ),
     ] = None,
     wordpiece_criterion: Annotated[
         Literal["likelihood", "frequency"] | None,
@@ -161,6 +172,7 @@ def train(
             "alphabet": alphabet,
             "character_coverage": character_coverage,
             "required_characters": required_characters,
+            "allocation": command.parse_allocation(allocation or []),
             "wordpiece_criterion": wordpiece_criterion,
             "delete_threshold": delete_threshold,
             "transition_size": transition_size,

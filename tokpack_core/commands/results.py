@@ -34,14 +34,29 @@ def show_run(manifest: dict[str, Any], json: bool) -> None:
     rows = [(entry["path"], f"{entry['size']:,} bytes") for entry in manifest["outputs"]]
     counts = dict(manifest["counts"])
     reading = counts.pop("reading", {})
+    allocation = counts.pop("allocation", {})
     troubles = {name: reading[name] for name in TROUBLES if reading.get(name)}
-    show_rows(rows + flat(counts) + flat(troubles))
+    show_rows(rows + flat(counts) + allocated(allocation) + flat(troubles))
     for warning in counts.get("encoder_warnings", []):
         console().print(Text(f"  warning: {warning}", "yellow"))
     for warning in (counts.get("vision") or {}).get("warnings", []):
         console().print(Text(f"note: {warning}", "yellow"))
     for example in reading.get("examples", []):
         console().print(Text(f"  {example['file']}, {example['row']}: {example['reason']}", "yellow"))
+
+
+def allocated(allocation: dict[str, Any]) -> list[tuple[str, str]]:
+    """A line a domain: what it asked for and got."""
+    rows = []
+    for domain, got in allocation.items():
+        if isinstance(got, int):
+            rows.append((f"allocation {domain}", f"{got:,} special tokens"))
+            continue
+        line = f"{got['entries']:,} of {got['quota']:,} entries, {got['share']:.1%} of all; "
+        line += f"{got['shared']:,} more of its own came from other domains; "
+        line += f"{got['documents']:,} documents, {got['bytes']:,} bytes"
+        rows.append((f"allocation {domain}", line))
+    return rows
 
 
 def show_facts(facts: Mapping[str, Any]) -> None:

@@ -15,10 +15,12 @@ from tokpack_core.commands.progress import OnDone, progress
 from tokpack_core.commands.reading import Reading, normalized
 from tokpack_core.commands.run_manifest import write_manifest
 from tokpack_core.config import SpecialTokens, TrainConfig, UnicodeForm
-from tokpack_core.corpus.content import text_blocks
+from tokpack_core.corpus.content import per_text_block, text_blocks
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.checked_export import FirstTexts, save_checked
+from tokpack_core.tokenizers.checked_export import FirstTexts, FirstTextsByDomain, save_checked
+from tokpack_core.tokenizers.domains import by_domain
+from tokpack_core.tokenizers.protocol import Tokenizer
 
 
 def train(config: TrainConfig, unicode: UnicodeForm, reading: Reading, output: Path, quiet: bool) -> dict[str, Any]:
@@ -30,9 +32,8 @@ def train(config: TrainConfig, unicode: UnicodeForm, reading: Reading, output: P
     with new_output(output, ("", MANIFEST_ENDING)) as draft:
         draft.mkdir()
         with progress("reading", reading.bytes, "B", quiet) as on_done:
-            read = FirstTexts(texts(reading, unicode, on_done))
-            tokenizer = registry.train(config, iter(read), unicode)
-        compared = save_checked(tokenizer, draft, read.kept())
+            tokenizer, sample = trained(config, unicode, reading, on_done)
+        compared = save_checked(tokenizer, draft, sample)
         counts = {"vocab_size": tokenizer.vocab_size, "reading": reading.problems.to_json(), **tokenizer.training}
         counts["export_check"] = compared
         described = open_tokenizer(draft).as_json() | {"path": str(output.absolute())}
@@ -40,12 +41,33 @@ def train(config: TrainConfig, unicode: UnicodeForm, reading: Reading, output: P
         return write_manifest(draft, "train", parameters, reading.inputs, counts, described)
 
 
+def trained(config: TrainConfig, unicode: UnicodeForm, reading: Reading, on_done: OnDone) -> tuple[Tokenizer, pa.Array]:
+    """A tokenizer and the first of its training text."""
+    if config.allocation is None:
+        read = FirstTexts(texts(reading, unicode, on_done))
+        return registry.train(config, iter(read), unicode), read.kept()
+    domains = FirstTextsByDomain(texts_by_domain(config, reading, unicode, on_done), config.quotas())
+    return registry.train_allocated(config, iter(domains), unicode), domains.kept()
+
+
+def texts_by_domain(
+    config: TrainConfig, reading: Reading, unicode: UnicodeForm, on_done: OnDone
+) -> Iterator[tuple[str, pa.Array]]:
+    """Files stand in for corpora, by their name without endings or by the folder that they are in."""
+    for batch in normalized(reading.batches(on_done), unicode):
+        path = Path(reading.inputs[-1]["path"])
+        sources = (path.name.split(".")[0], path.parent.name)
+        yield from by_domain(text_blocks(batch), per_text_block(batch, "lang"), sources, config.quotas())
+
+
 def texts(reading: Reading, unicode: UnicodeForm, on_done: OnDone) -> Iterator[pa.Array]:
     for batch in normalized(reading.batches(on_done), unicode):
         yield text_blocks(batch)
 
 
-def train_config(family: str, vocab_size: int, special_tokens: list[str], options: dict[str, Any]) -> TrainConfig:
+def train_config(
+    family: str, vocab_size: int | None, special_tokens: list[str], options: dict[str, Any]
+) -> TrainConfig:
     """`options` by the names of the configuration; None is one that was not given.
 
     Raises InputError for settings that do not go together.
@@ -53,12 +75,24 @@ def train_config(family: str, vocab_size: int, special_tokens: list[str], option
     given = {name: value for name, value in options.items() if value is not None}
     try:
         roles = dict(parse_special_token(text) for text in special_tokens)
-        settings = {"family": family, "vocab_size": vocab_size, "special_tokens": SpecialTokens(**roles)}
+        settings = {"family": family, "special_tokens": SpecialTokens(**roles)}
+        settings |= {} if vocab_size is None else {"vocab_size": vocab_size}
         return TrainConfig.model_validate(settings | given)
     except ValidationError as error:
         first = error.errors()[0]
         where = " ".join(map(str, first["loc"])) or family
         raise InputError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
+
+
+def parse_allocation(quotas: list[str]) -> dict[str, int] | None:
+    """`DOMAIN=ENTRIES` each; None for none."""
+    found = {}
+    for text in quotas:
+        domain, _, entries = text.rpartition("=")
+        if not domain or not entries.isdecimal() or domain in found:
+            raise InputError(f"--allocation {text}: write DOMAIN=ENTRIES, each domain once, as en=20000")
+        found[domain] = int(entries)
+    return found or None
 
 
 def parse_special_token(text: str) -> tuple[str, str]:

@@ -23,6 +23,7 @@ def check_agreement(entry: Entry, project: Project, names: Mapping[str, Sequence
         check_names(entry, ("train_on",), shares, names["corpora"], "corpus", faults)
         if all(name in project.corpora for name in shares):
             check_unicode_forms(entry, project, faults)
+            check_domains(entry, project, faults)
     elif entry.section == "datasets":
         dataset = project.datasets[entry.name]
         check_names(entry, ("tokenizer",), [dataset.tokenizer], names["tokenizers"], "tokenizer", faults)
@@ -49,6 +50,16 @@ def check_unicode_forms(entry: Entry, project: Project, faults: Faults) -> None:
         faults.add(
             entry.file, line, f"{entry.where}.train_on: all corpora must have one normalize.unicode, found {found}"
         )
+
+
+def check_domains(entry: Entry, project: Project, faults: Faults) -> None:
+    """Domains of an allocation, where no document can name a language of its own."""
+    corpora = {name: project.corpora[name] for name in project.training_corpora(entry.name)}
+    if all(corpus.lang_field is None for corpus in corpora.values()):
+        languages = {corpus.lang for corpus in corpora.values() if corpus.lang is not None}
+        quotas = project.tokenizers[entry.name].quotas()
+        kind = "corpus in train_on or language of one"
+        check_names(entry, ("allocation",), quotas, sorted({*corpora, *languages}), kind, faults)
 
 
 def check_mixture_forms(entry: Entry, project: Project, faults: Faults) -> None:

@@ -108,7 +108,8 @@ TAKEN_BY: dict[str, tuple[Family, ...]] = {
     "alphabet": ("byte_bpe",),
     "delete_threshold": ("byte_bpe",),
     "character_coverage": ("sentencepiece_bpe", "sentencepiece_unigram", "wordpiece"),
-    "required_characters": ("sentencepiece_bpe", "sentencepiece_unigram"),
+    "required_characters": ("byte_bpe", "sentencepiece_bpe", "sentencepiece_unigram"),
+    "allocation": ("byte_bpe",),
     "wordpiece_criterion": ("wordpiece",),
     "seed_vocabulary": ("sentencepiece_unigram",),
     "path": ("pretrained",),
@@ -116,6 +117,11 @@ TAKEN_BY: dict[str, tuple[Family, ...]] = {
     **dict.fromkeys(("transition_size", "joins"), ("superbpe",)),
 }
 """The families that use an option; in any other it is an error."""
+
+
+RESERVED = "reserved"
+"""The domain of an allocation that is special tokens."""
+Allocation = Annotated[dict[Annotated[str, Field(min_length=1)], Annotated[int, Field(ge=1)]], Field(min_length=1)]
 
 
 class SuperwordOptions(Model):
@@ -178,13 +184,52 @@ class TrainConfig(SuperwordOptions):
     character_coverage: float = Field(default=0.9995, gt=0, le=1)
     """sentencepiece, wordpiece: share of characters that get a piece of their own; the rest becomes bytes or unk."""
     required_characters: Literal["gb2312_level_1"] | None = None
-    """sentencepiece: characters that get a piece however rare they are: the 3,755 common Hanzi."""
+    """byte_bpe, sentencepiece: characters that get an entry however rare they are: the 3,755 common Hanzi."""
+    allocation: Allocation | None = None
+    """byte_bpe: entries by domain, which is a corpus or a language of documents: each is trained by itself, and all are
+    merged; `reserved` is for special tokens. The sum is `vocab_size`."""
     wordpiece_criterion: Literal["likelihood", "frequency"] = "frequency"
     """wordpiece: merge the pair of greatest count(ab), or of greatest count(ab) / (count(a) · count(b))."""
     seed_vocabulary: str | None = None
     """sentencepiece_unigram: a text file with one entry a line (morphemes, words) that training starts from."""
     path: str | None = None
     """pretrained: tokenizer.json, x.model, x.tiktoken, or a folder with one of them."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def allocation_sums_up(cls, values: Any) -> Any:
+        quotas = values.get("allocation") if isinstance(values, dict) else None
+        if isinstance(quotas, dict) and quotas and all(type(quota) is int for quota in quotas.values()):
+            return {"vocab_size": sum(quotas.values())} | values
+        return values
+
+    @model_validator(mode="after")
+    def allocation_holds_all(self) -> TrainConfig:
+        if self.allocation is None:
+            return self
+        total, special, quotas = sum(self.allocation.values()), len(self.special_tokens.by_role()), self.quotas()
+        if self.vocab_size != total:
+            raise ValueError(f"`allocation` sums up to {total}, and `vocab_size` is {self.vocab_size}: leave it out")
+        if self.reserved() < special:
+            raise ValueError(f"`allocation` needs `{RESERVED}: {special}` or more, for the special tokens configured")
+        if sum(quotas.values()) < 256:
+            raise ValueError("`allocation` needs at least 256 entries beside `reserved`, for the bytes")
+        if self.delete_threshold is not None or self.required_characters or self.alphabet != "all_bytes":
+            raise ValueError(
+                "`allocation` goes neither with `delete_threshold` nor with `required_characters` nor with "
+                "`alphabet: seen_bytes`"
+            )
+        if any(text.startswith(f"<|{RESERVED}_") for text in self.special_tokens.by_role().values()):
+            raise ValueError(f"special tokens that begin with <|{RESERVED}_ are those of `allocation`: name others")
+        return self
+
+    def quotas(self) -> dict[str, int]:
+        """Entries by domain, without what is reserved."""
+        return {name: quota for name, quota in (self.allocation or {}).items() if name != RESERVED}
+
+    def reserved(self) -> int:
+        """Entries for special tokens, configured ones included."""
+        return (self.allocation or {}).get(RESERVED, 0)
 
     @model_validator(mode="after")
     def family_has_what_it_needs(self) -> TrainConfig:

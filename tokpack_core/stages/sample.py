@@ -6,7 +6,7 @@ its share of `sample_bytes`, or all of them when there are fewer: the choice of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tokpack_core.corpus.content import has_content, text_blocks
+from tokpack_core.corpus.content import has_content, per_text_block, text_blocks
 from tokpack_core.corpus.splits import sample_mask
 from tokpack_core.stages import normalize as normalize_stage
 from tokpack_core.stages.asset import Workplace, current
@@ -22,6 +22,7 @@ from tokpack_core.stages.normalize import Part, read_part, read_parts
 from tokpack_core.store import objects
 from tokpack_core.store.objects import ObjectFile, ObjectRef
 from tokpack_core.store.store import Store
+from tokpack_core.tokenizers.domains import by_domain
 
 
 @dataclass(frozen=True)
@@ -84,3 +85,14 @@ def sample_texts(store: Store, sample: list[SamplePart], seed: int) -> Iterator[
             texts = text_blocks(batch)
             if len(texts):
                 yield texts
+
+
+def sample_domains(
+    store: Store, sample: list[SamplePart], seed: int, domains: Container[str]
+) -> Iterator[tuple[str, pa.Array]]:
+    """The same with the domain of each text: its corpus or its language."""
+    for part in sample:
+        for batch in sampled_batches(part.path(store), part.fraction, seed, ["text", "lang"]):
+            texts = text_blocks(batch)
+            if len(texts):
+                yield from by_domain(texts, per_text_block(batch, "lang"), (part.corpus,), domains)

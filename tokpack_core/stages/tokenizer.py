@@ -11,12 +11,14 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from tokpack_core.config import Project, SpecialTokens, TrainConfig, UnicodeForm
 from tokpack_core.engine import call_apart
 from tokpack_core.errors import ConfigError, InputError
 from tokpack_core.stages import normalize
 from tokpack_core.stages.asset import Built, Workplace, current, finish, kept, note_version_read
-from tokpack_core.stages.sample import SamplePart, plan_sample, sample_inputs, sample_texts
+from tokpack_core.stages.sample import SamplePart, plan_sample, sample_domains, sample_inputs, sample_texts
 from tokpack_core.stages.unit import Build, Unit
 from tokpack_core.store import actions, history, objects
 from tokpack_core.store.actions import Action, library_versions
@@ -24,7 +26,7 @@ from tokpack_core.store.files import sha256_of
 from tokpack_core.store.objects import ObjectRef
 from tokpack_core.store.store import Store
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.checked_export import FirstTexts, save_checked
+from tokpack_core.tokenizers.checked_export import FirstTexts, FirstTextsByDomain, save_checked
 from tokpack_core.tokenizers.protocol import Tokenizer
 
 STAGE = "tokenizer_model"
@@ -128,12 +130,22 @@ def note_training_text(work: Workplace, sample: list[SamplePart]) -> None:
 def train(
     store: Store, config: TrainConfig, sample: list[SamplePart], seed: int, unicode: UnicodeForm, folder: Path
 ) -> dict[str, Any]:
-    texts = FirstTexts(sample_texts(store, sample, seed))
-    tokenizer = registry.train(config, iter(texts), unicode)
-    compared = save_checked(tokenizer, folder, texts.kept())
+    tokenizer, first_texts = trained(store, config, sample, seed, unicode)
+    compared = save_checked(tokenizer, folder, first_texts)
     sample_bytes = round(sum(p.fraction * p.train_bytes for p in sample))
     told = {"training": dict(tokenizer.training), "sample_bytes": sample_bytes, "export_check": compared}
     return describe(tokenizer) | told
+
+
+def trained(
+    store: Store, config: TrainConfig, sample: list[SamplePart], seed: int, unicode: UnicodeForm
+) -> tuple[Tokenizer, pa.Array]:
+    """A tokenizer and the first of its training text."""
+    if config.allocation is None:
+        texts = FirstTexts(sample_texts(store, sample, seed))
+        return registry.train(config, iter(texts), unicode), texts.kept()
+    domains = FirstTextsByDomain(sample_domains(store, sample, seed, config.quotas()), config.quotas())
+    return registry.train_allocated(config, iter(domains), unicode), domains.kept()
 
 
 def build_pretrained(work: Workplace, tokenizer: str) -> Built:

@@ -17,8 +17,9 @@ where it stands in documents; how often it does is counted.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,8 @@ from tokpack_core.bpe.regex_splitting import count_words
 from tokpack_core.bpe.training import Seen, train_merges
 from tokpack_core.config import REGEX, TrainConfig, UnicodeForm
 from tokpack_core.errors import InputError
+from tokpack_core.tokenizers.common_hanzi import level_one_hanzi
+from tokpack_core.tokenizers.derived_merges import with_required
 from tokpack_core.tokenizers.huggingface import MERGES_SCHEMA, HuggingFaceTokenizer
 from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.pretokenizer_agreement import agreeing
@@ -39,7 +42,7 @@ from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.token_bytes import byte_level_bytes, byte_level_name
 from tokpack_core.tokenizers.tokenizer_json import as_special, normalizer_of
 
-OPTIONS = {"digits", "max_token_length", "max_pretoken_bytes", "alphabet"}
+OPTIONS = {"digits", "max_token_length", "max_pretoken_bytes", "alphabet", "required_characters", "allocation"}
 """Recorded if they are set."""
 MOST_WORKERS = 8
 """Each has a table of pretokens of its own, and most merges, which follow, have one thread."""
@@ -51,43 +54,67 @@ def train_byte_bpe(config: TrainConfig, texts: Iterator[pa.Array], unicode: Unic
     Raises InputError for an empty corpus, a vocabulary too small for bytes and special tokens, a special token that
     ordinary text could become, and a regex that the exported file would read otherwise.
     """
-    special_tokens = config.special_tokens.by_role()
-    every_byte = config.alphabet == "all_bytes"
-    refuse_small(config, bytes_needed=256 if every_byte else 1)
-    splits = splits_of(config.pretokenizer, config.digits)
-    own_regex = config.pretokenizer.startswith(REGEX)
-    for role, text in () if own_regex else special_tokens.items():
-        refuse_learnable(role, text, splits)
-    limits = MergeSettings(
-        config.vocab_size - len(special_tokens) if config.vocab_size else 0,
-        config.min_frequency,
-        config.tie_break,
-        config.max_token_length,
-        BYTE_LEVEL_ORDER if every_byte else b"",
-        config.max_pretoken_bytes,
-    )
+    refuse_small(config, bytes_needed=256 if config.alphabet == "all_bytes" else 1)
     if config.delete_threshold is not None:
         # Loads kernels, which training without deletions may do without.
         from tokpack_core.tokenizers.picky_bpe import train_picky_bpe
 
+        refuse_all_learnable(config)
+        splits = splits_of(config.pretokenizer, config.digits)
         return train_picky_bpe(config, texts, unicode, splits, config.delete_threshold)
-    look_alikes = LookAlikes(list(special_tokens.values()))
-    counted = look_alikes.counting(texts)
-    merges, seen = train_merges(
-        agreeing(counted, config.pretokenizer, splits), splits, limits, workers=min(os.cpu_count() or 1, MOST_WORKERS)
-    )
+    entries = (config.vocab_size or 0) - len(config.special_tokens.by_role())
+    merges, seen, look_alikes = learn(config, texts, entries)
     if seen.bytes == 0:
         raise InputError("the training sample holds no text: check `train_on` and the train split of its corpora")
-    refuse_learned(special_tokens, merges)
     refuse_small(config, bytes_needed=len(merges.tokens) - merges.count.size)
+    told: dict[str, Any] = {}
+    if config.required_characters is not None:
+        merges, added = with_required(merges, entries, level_one_hanzi())
+        told = {"entries_for_required_characters": added}
+    return as_tokenizer(config, merges, seen, look_alikes, unicode, told)
+
+
+def learn(config: TrainConfig, texts: Iterator[pa.Array], entries: int) -> tuple[Merges, Seen, int]:
+    """Merges for so many entries, and how often text looked like a special token."""
+    refuse_all_learnable(config)
+    splits = splits_of(config.pretokenizer, config.digits)
+    limits = MergeSettings(
+        entries,
+        config.min_frequency,
+        config.tie_break,
+        config.max_token_length,
+        BYTE_LEVEL_ORDER if config.alphabet == "all_bytes" else b"",
+        config.max_pretoken_bytes,
+    )
+    look_alikes = LookAlikes(list(config.special_tokens.by_role().values()))
+    compared = agreeing(look_alikes.counting(texts), config.pretokenizer, splits)
+    merges, seen = train_merges(compared, splits, limits, workers=min(os.cpu_count() or 1, MOST_WORKERS))
+    return merges, seen, look_alikes.found
+
+
+def as_tokenizer(
+    config: TrainConfig,
+    merges: Merges,
+    seen: Seen,
+    look_alikes: int,
+    unicode: UnicodeForm,
+    told: dict[str, Any],
+    reserved: Sequence[str] = (),
+) -> HuggingFaceTokenizer:
+    """The tokenizer of some merges. `told`: more figures; `reserved`: special tokens without a role, put last."""
+    special_tokens = config.special_tokens.by_role()
+    refuse_learned(special_tokens | {text: text for text in reserved}, merges)
     always = {name: getattr(config, name) for name in ("vocab_size", "pretokenizer", "min_frequency", "tie_break")}
     settings = config.model_dump(mode="json", include=OPTIONS, exclude_defaults=True) | always
-    training = figures(seen, own_regex, limits.vocab_size - len(merges.tokens), look_alikes.found)
+    missing = (config.vocab_size or 0) - len(special_tokens) - len(merges.tokens) - len(reserved)
+    own_regex = config.pretokenizer.startswith(REGEX)
+    training = figures(seen, own_regex, missing, look_alikes) | told
     metadata = Metadata("byte_bpe", unicode, special_tokens, settings, training)
+    splits = splits_of(config.pretokenizer, config.digits)
     engine = as_engine(merges, list(special_tokens.values()), splits, unicode, special_tokens.get("unk"))
-    return HuggingFaceTokenizer(
-        engine, metadata, "the trained tokenizer", merges_table(merges, first_id=len(special_tokens))
-    )
+    engine.add_special_tokens(as_special(reserved))
+    table = merges_table(merges, first_id=len(special_tokens))
+    return HuggingFaceTokenizer(engine, metadata, "the trained tokenizer", table)
 
 
 @dataclass
@@ -104,7 +131,7 @@ class LookAlikes:
             yield array
 
 
-def figures(seen: Seen, own_regex: bool, missing: int, look_alikes: int) -> dict[str, int]:
+def figures(seen: Seen, own_regex: bool, missing: int, look_alikes: int) -> dict[str, Any]:
     """What the training has to say; of what seldom happens only if it did."""
     seldom = {
         "bytes_unmatched": seen.bytes_unmatched if own_regex else 0,
@@ -150,6 +177,12 @@ def merges_table(merges: Merges, first_id: int) -> pa.Table:
     tokens = np.arange(first_merge, first_merge + merges.count.size, dtype=np.int32)
     columns = [merges.left + np.int32(first_id), merges.right + np.int32(first_id), tokens, merges.count]
     return pa.table(columns, schema=MERGES_SCHEMA)
+
+
+def refuse_all_learnable(config: TrainConfig) -> None:
+    if not config.pretokenizer.startswith(REGEX):
+        for role, text in config.special_tokens.by_role().items():
+            refuse_learnable(role, text, splits_of(config.pretokenizer, config.digits))
 
 
 def refuse_learnable(role: str, text: str, splits: tuple[str, ...]) -> None:

@@ -15,7 +15,7 @@ or anything else differs, the folder is left out.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,22 +44,43 @@ MOST_DIFFERING = 0.001
 class FirstTexts:
     """Passes on a stream of string arrays, and keeps the first of them."""
 
-    def __init__(self, texts: Iterable[pa.Array]) -> None:
+    def __init__(self, texts: Iterable[pa.Array] = (), limit: int = SAMPLE_BYTES) -> None:
         self._texts = texts
+        self._limit = limit
         self._kept: list[pa.Array] = []
         self._bytes = 0
 
     def __iter__(self) -> Iterator[pa.Array]:
         for array in self._texts:
-            if self._bytes < SAMPLE_BYTES and len(array):
-                first = next(text_batches(array, SAMPLE_BYTES - self._bytes)).cast(pa.large_string())
-                self._kept.append(first)
-                self._bytes += int(pc.sum(pc.binary_length(first)).as_py())
+            self.keep(array)
             yield array
 
+    def keep(self, array: pa.Array) -> None:
+        if self._bytes < self._limit and len(array):
+            first = next(text_batches(array, self._limit - self._bytes)).cast(pa.large_string())
+            self._kept.append(first)
+            self._bytes += int(pc.sum(pc.binary_length(first)).as_py())
+
     def kept(self) -> pa.Array:
-        """About SAMPLE_BYTES of text; a document is never cut."""
+        """About so many bytes of text; a document is never cut."""
         return pa.concat_arrays([pa.array([], pa.large_string()), *self._kept])
+
+
+class FirstTextsByDomain:
+    """The same for a stream of string arrays and their domains: the first of each."""
+
+    def __init__(self, texts: Iterable[tuple[str, pa.Array]], domains: Collection[str]) -> None:
+        self._texts = texts
+        self._firsts = {domain: FirstTexts(limit=SAMPLE_BYTES // len(domains)) for domain in domains}
+
+    def __iter__(self) -> Iterator[tuple[str, pa.Array]]:
+        for domain, array in self._texts:
+            if domain in self._firsts:
+                self._firsts[domain].keep(array)
+            yield domain, array
+
+    def kept(self) -> pa.Array:
+        return pa.concat_arrays([first.kept() for first in self._firsts.values()])
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class HuggingFaceTokenizer:
         self._fast = FastEngine(engine)
         self._metadata = metadata
         self.family = metadata.family
-        self.training: Mapping[str, int] = metadata.training
+        self.training: Mapping[str, Any] = metadata.training
         self.special_tokens = {
             role: special_id(engine, role, text, source) for role, text in metadata.special_tokens.items()
         }

@@ -49,7 +49,7 @@ class LiteTokenTokenizer:
         self.vocab_size = base.vocab_size
         self.special_tokens = base.special_tokens
         self.unicode = base.unicode
-        self.training: Mapping[str, int] = base.training
+        self.training: Mapping[str, Any] = base.training
         exact = exact_base(base)
         self._exact = exact
         self._automaton = compile_splits(exact.splits, "16.0")

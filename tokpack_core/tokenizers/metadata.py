@@ -34,7 +34,7 @@ class Metadata:
     special_tokens: Mapping[str, str]
     """role → string"""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    training: Mapping[str, int] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
     ids: Mapping[str, int] = field(default_factory=dict)
     """role → id as read from a saved folder, to hold against the tokenizer's file"""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -26,7 +26,7 @@ class Tokenizer(Protocol):
     """Role (eod, pad, bos, unk, image) → id; a role that the tokenizer lacks has no entry."""
     unicode: UnicodeForm
     """The unicode form that the tokenizer's own file applies to raw text."""
-    training: Mapping[str, int]
+    training: Mapping[str, Any]
     """Figures of its training (documents, bytes, bytes_dropped, …); empty for a tokenizer trained elsewhere."""
 
     def encode(self, texts: pa.Array) -> Encoded:

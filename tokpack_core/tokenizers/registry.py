@@ -45,6 +45,13 @@ def train(config: TrainConfig, texts: Iterator[pa.Array], unicode: UnicodeForm) 
     return load(Path(config.path), config.special_tokens, config.pretokenizer)
 
 
+def train_allocated(config: TrainConfig, texts: Iterator[tuple[str, pa.Array]], unicode: UnicodeForm) -> Tokenizer:
+    """Train on string arrays with the domain of each, by `allocation`; read once. Raises InputError as `train` does."""
+    from tokpack_core.tokenizers import allocation
+
+    return allocation.train_allocated(config, texts, unicode)
+
+
 def load(path: Path, special_tokens: SpecialTokens = NO_SPECIAL_TOKENS, pretokenizer: str = "cl100k") -> Tokenizer:
     """Open a folder saved by us, a tokenizer.json, x.model, x.tiktoken, or a folder that holds one of them.
 

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -63,7 +63,7 @@ class SentencePieceTokenizer:
         self._metadata = metadata
         self._dummy_prefix = adds_dummy_prefix(model)
         self.family = metadata.family
-        self.training: Mapping[str, int] = metadata.training
+        self.training: Mapping[str, Any] = metadata.training
         self.vocab_size: int = self._engine.vocab_size()
         self.special_tokens = {
             role: self._special_id(role, text, source) for role, text in metadata.special_tokens.items()

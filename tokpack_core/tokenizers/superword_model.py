@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +37,7 @@ class SuperwordTokenizer:
         self._metadata = metadata
         self._merges = merges
         self.family = metadata.family
-        self.training: Mapping[str, int] = metadata.training
+        self.training: Mapping[str, Any] = metadata.training
         self.unicode = metadata.unicode
         self._normalization = NormalizeConfig(unicode=metadata.unicode, byte_order_marks="keep")
         self.special_tokens = {role: model.special.index(text) for role, text in metadata.special_tokens.items()}

@@ -15,6 +15,7 @@ import binascii
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import tiktoken
@@ -46,7 +47,7 @@ class TiktokenTokenizer:
         self._ranks = ranks
         self._metadata = metadata
         self.family = metadata.family
-        self.training: Mapping[str, int] = metadata.training
+        self.training: Mapping[str, Any] = metadata.training
         self.unicode: UnicodeForm = "none"
         self.special_tokens = {role: first_free + place for place, role in enumerate(metadata.special_tokens)}
         self.vocab_size = first_free + len(self.special_tokens)
