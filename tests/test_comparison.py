@@ -14,14 +14,12 @@ from tokpack_core.comparison.bootstrap import effect_size, holm, paired_differen
 from tokpack_core.comparison.chinese_script import with_chinese_scripts
 from tokpack_core.comparison.comparison import verdict
 from tokpack_core.comparison.controls import controls
-from tokpack_core.comparison.efficiency import renyi_efficiency, residue_share
+from tokpack_core.comparison.efficiency import renyi_efficiency
 from tokpack_core.comparison.held_out import HeldOut
 from tokpack_core.comparison.morphemes import boundary_scores, read_gold_words
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.token_bytes import BYTE_TO_CHARACTER
-from tokpack_core.vocabulary.counts import TOKEN_SCHEMA, TokenCounts
-from tokpack_core.vocabulary.merge_counts import MergeCounts
 
 
 def test_equal_tokenizers_do_not_differ() -> None:
@@ -82,14 +80,6 @@ def test_renyi_efficiency() -> None:
     by_hand = math.log(0.75**2.5 + 0.25**2.5) / -1.5 / math.log(4)
     assert renyi_efficiency(np.array([3, 1, 0, 0])) == pytest.approx(by_hand)
     assert renyi_efficiency(np.zeros(4, np.int64)) is None
-
-
-def test_residues() -> None:
-    """Of four entries, one is used up 96 times in 100, one 90 times; one never occurs."""
-    merges = MergeCounts(np.array([96, 90, 0, 0]), np.zeros(0, np.int64), np.zeros((0, 4), np.int64))
-    counts = TokenCounts(np.array([4, 10, 50, 0]), pa.table({}), TOKEN_SCHEMA.empty_table(), merges)
-    vocabulary = pa.table({"id": [0, 1, 2, 3], "special": [False] * 4})
-    assert residue_share(counts, vocabulary) == 0.25
 
 
 def test_what_is_due_to_the_vocabulary_and_what_to_the_encoder() -> None:

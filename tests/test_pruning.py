@@ -41,7 +41,7 @@ def trained(family: str, folder: Path) -> Tokenizer:
         return tokenizer
     tokens = tokenizer.vocabulary().filter(pa.compute.invert(tokenizer.vocabulary()["special"]))["token"].to_pylist()
     write_rank_file(folder / "x.tiktoken", {token: rank for rank, token in enumerate(tokens)})
-    return load(folder / "x.tiktoken", SpecialTokens(eod="<|eod|>"))
+    return load(folder / "x.tiktoken", SpecialTokens(eod="<|eod|>"), "cl100k")
 
 
 def counts_of(tokenizer: Tokenizer, texts: list[str]) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -293,7 +293,7 @@ def test_a_rank_file_gives_the_ids_of_tiktoken(ranks: dict[bytes, int], tmp_path
     write_rank_file(path, ranks)
     assert path.read_bytes().splitlines()[0] == base64.b64encode(b"!") + b" 0"
     assert read_rank_file(path) == ranks
-    tokenizer = registry.load(path, SpecialTokens(eod=EOD, pad="<|pad|>"))
+    tokenizer = registry.load(path, SpecialTokens(eod=EOD, pad="<|pad|>"), "cl100k")
     peer = tiktoken.Encoding("peer", pat_str=PRETOKENIZERS["cl100k"], mergeable_ranks=ranks, special_tokens={EOD: 1498})
     assert tokenizer.special_tokens == {"eod": 1498, "pad": 1499}
     assert (tokenizer.vocab_size, tokenizer.unicode, tokenizer.family) == (1500, "none", "pretrained")
@@ -314,13 +314,13 @@ def test_a_saved_rank_file_keeps_its_regex_and_special_tokens(ranks: dict[bytes,
     assert sorted(files) == ["tokenizer.tiktoken", "tokenizer_config.json"]
     assert files["tokenizer.tiktoken"] == path.read_bytes()
     assert_same(tokenizer, registry.load(tmp_path / "saved"))
-    assert not np.array_equal(tokenizer.encode(TEXTS).ids, registry.load(path).encode(TEXTS).ids)
+    assert not np.array_equal(tokenizer.encode(TEXTS).ids, registry.load(path, pretokenizer="cl100k").encode(TEXTS).ids)
 
 
 def test_a_rank_file_with_a_hole_keeps_its_ids(ranks: dict[bytes, int], tmp_path: Path) -> None:
     path = tmp_path / "x.tiktoken"
     write_rank_file(path, {token: rank + (5 if rank >= 1000 else 0) for token, rank in ranks.items()})
-    tokenizer = registry.load(path, SpecialTokens(eod=EOD))
+    tokenizer = registry.load(path, SpecialTokens(eod=EOD), "cl100k")
     assert tokenizer.special_tokens == {"eod": 1503}
     assert tokenizer.vocab_size == 1504
     assert len(tokenizer.vocabulary()) == 1499
@@ -344,6 +344,33 @@ def test_a_broken_line_of_a_rank_file_is_named(line: bytes, message: str, tmp_pa
     path.write_bytes(path.read_bytes() + line + b"\n")
     with pytest.raises(InputError, match=message):
         registry.load(path)
+
+
+def test_a_rank_file_that_is_not_published_needs_a_regex(ranks: dict[bytes, int], tmp_path: Path) -> None:
+    path = tmp_path / "x.tiktoken"
+    write_rank_file(path, ranks)
+    with pytest.raises(InputError, match=r"x\.tiktoken does not say which regex .*--pretokenizer.*gpt2, cl100k"):
+        registry.load(path)
+
+
+def test_a_pretokenizer_for_a_file_that_has_its_own_is_refused(ranks: dict[bytes, int], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"tokenizer\.json says itself how text is split"):
+        registry.load(saved_json(llama_like(), tmp_path), pretokenizer="gpt2")
+    write_rank_file(tmp_path / "x.tiktoken", ranks)
+    (tmp_path / "saved").mkdir()
+    registry.load(tmp_path / "x.tiktoken", pretokenizer="gpt2").save(tmp_path / "saved")
+    with pytest.raises(InputError, match=r"says itself how text is split"):
+        registry.load(tmp_path / "saved", pretokenizer="gpt2")
+
+
+def test_a_rank_file_may_be_named_model(ranks: dict[bytes, int], tmp_path: Path) -> None:
+    """As Meta names those of Llama 3."""
+    path = tmp_path / "tokenizer.model"
+    write_rank_file(path, ranks)
+    tokenizer = registry.load(path, pretokenizer="llama3")
+    peer = tiktoken.Encoding("peer", pat_str=PRETOKENIZERS["llama3"], mergeable_ranks=ranks, special_tokens={})
+    for text in TEXTS.to_pylist():
+        assert ids(tokenizer, text) == peer.encode_ordinary(text)
 
 
 def test_a_rank_file_without_a_byte_is_refused(tmp_path: Path) -> None:

@@ -12,14 +12,18 @@ import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tokpack_core.comparison.efficiency import residue_share
 from tokpack_core.config import SpecialTokens, TrainConfig
 from tokpack_core.corpus.text_buffers import text_buffers
+from tokpack_core.tokenizers.litetoken_training import without_residues_of
 from tokpack_core.tokenizers.protocol import VOCABULARY_SCHEMA, Tokenizer
 from tokpack_core.tokenizers.registry import load, train
+from tokpack_core.tokenizers.residues import ResidueLimits
+from tokpack_core.tokenizers.tiktoken_ranks import write_rank_file
 from tokpack_core.vocabulary.counting import text_counter
 from tokpack_core.vocabulary.counts import LANGUAGE_SCHEMA, TokenCounts
 from tokpack_core.vocabulary.merge_counts import MergeCounts
-from tokpack_core.vocabulary.rare_tokens import REASONS, rare_rows, rarest_first, reasons, removal_cost, residues
+from tokpack_core.vocabulary.rare_tokens import REASONS, rare_rows, rarest_first, reasons, removal_cost
 from tokpack_core.vocabulary.reachability import reachability
 from tokpack_core.vocabulary.report import build_report
 from tokpack_core.vocabulary.scripts import SCRIPTS, scripts_of
@@ -160,12 +164,38 @@ def test_a_model_that_puts_a_space_first_reaches_tokens_after_a_letter() -> None
     assert unreachable == brute
 
 
-def test_residues_are_consumed_nearly_always() -> None:
-    features = features_of([b"<s>", b"a", b"th", b"the", b"xy", b"zz"], special=(0,))
-    # th: 4 of 104 final; the: 6 of 106 is above 0.05; xy is consumed too seldom to tell; a is a single byte.
-    counts = counts_of([0, 1, 4, 6, 0, 0], [0, 99, 100, 100, 19, 20])
-    assert residues(features, counts).nonzero()[0].tolist() == [2, 5]
-    assert not residues(features, counts_of([0, 1, 4, 6, 0, 0])).any()
+def test_residues_of_a_report_are_those_that_litetoken_takes_out(tmp_path: Path) -> None:
+    tokens = [bytes([byte]) for byte in range(256)] + [
+        b"th",
+        b"the",
+        b"xy",
+        b"xyz",
+        b"an",
+        b"and",
+        b"ant",
+        b"qu",
+        b"qui",
+    ]
+    write_rank_file(tmp_path / "x.tiktoken", {token: rank for rank, token in enumerate(tokens)})
+    tokenizer = load(tmp_path / "x.tiktoken", pretokenizer="gpt2")
+    # th is consumed 100 times and left 4 times; xy 19 times, too few to tell; an 60 times and left 6 times, too often.
+    words = ["the"] * 100 + ["th"] * 4 + ["xyz"] * 19 + ["and"] * 30 + ["ant"] * 30 + ["an"] * 6 + ["qui"] * 20
+    texts = pa.array(words)
+    counter = text_counter(tokenizer)
+    counter.add(texts, pa.nulls(len(texts), pa.string()))
+    counts = counter.total()
+    found = structure(tokenizer, audit(tokenizer, token_features(tokenizer.vocabulary()), counts, counts), counts)
+    assert found["residues"] == {
+        "entries": 2,
+        "share": 2 / 265,
+        "met": 7,  # th, the, an, and, ant, qu, qui
+        "share_of_met": 2 / 7,
+        "limits": {"max_residue_ratio": 0.05, "max_neighbor_entropy": 2.0, "min_count": 20},
+        "examples": [{"id": 256, "final": 4, "consumed": 100}, {"id": 263, "final": 0, "consumed": 20}],
+    }
+    removed = without_residues_of(tokenizer, ResidueLimits(), iter([texts])).report["removed"]
+    assert [row["id"] for row in removed] == [256, 263]
+    assert residue_share(tokenizer, counts) == 2 / 265
 
 
 def test_each_entry_has_the_first_reason_that_fits() -> None:

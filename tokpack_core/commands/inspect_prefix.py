@@ -166,7 +166,8 @@ def find_tokenizer(prefix: Path) -> OpenedTokenizer | None:
     described = manifest.content["tokenizer"] if manifest else None
     if described is None or not Path(described["path"]).exists():
         return None
-    opened = open_tokenizer(Path(described["path"]), described["eod_string"], described.get("image_string"))
+    strings = described["eod_string"], described.get("image_string"), described.get("pretokenizer")
+    opened = open_tokenizer(Path(described["path"]), *strings)
     return opened if opened.digest == described["digest"] else None
 
 

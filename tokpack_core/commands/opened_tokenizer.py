@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tokpack_core.config import SpecialTokens
+from tokpack_core.config import SpecialTokens, check_pretokenizer
 from tokpack_core.errors import InputError
 from tokpack_core.stages.tokenizer import describe
 from tokpack_core.store.files import sha256_of
@@ -29,6 +29,8 @@ class OpenedTokenizer:
     eod: str | None = None
     image: str | None = None
     """The placeholder of images that was named besides, if the files do not name it."""
+    pretokenizer: str | None = None
+    """The regex of a rank file that was named besides, if it is not a published one."""
 
     @property
     def digest(self) -> str:
@@ -38,6 +40,7 @@ class OpenedTokenizer:
         files = [{"path": file.path, "size": file.size, "sha256": file.sha256} for file in self.files]
         named = {"path": str(self.path.absolute()), "digest": self.digest, "files": files, "eod_string": self.eod}
         named |= {"image_string": self.image} if self.image else {}
+        named |= {"pretokenizer": self.pretokenizer} if self.pretokenizer else {}
         return named | describe(self.tokenizer)
 
     def require_eod(self, remedy: str) -> int:
@@ -63,10 +66,20 @@ class OpenedTokenizer:
         return self.tokenizer.added_around()
 
 
-def open_tokenizer(path: Path, eod: str | None = None, image: str | None = None) -> OpenedTokenizer:
-    """Raises InputError when the tokenizer cannot be opened or has not the `eod` or `image` that is asked for."""
-    tokenizer = registry.load(path, SpecialTokens(eod=eod, image=image))
-    return OpenedTokenizer(path, tokenizer, tokenizer_files(path), eod, image)
+def open_tokenizer(
+    path: Path, eod: str | None = None, image: str | None = None, pretokenizer: str | None = None
+) -> OpenedTokenizer:
+    """`pretokenizer`: the regex of a bare rank file, if it is not a published one.
+
+    Raises InputError when the tokenizer cannot be opened or has not the `eod` or `image` that is asked for.
+    """
+    if pretokenizer is not None:
+        try:
+            check_pretokenizer(pretokenizer)
+        except ValueError as error:
+            raise InputError(f"--pretokenizer: {error}") from None
+    tokenizer = registry.load(path, SpecialTokens(eod=eod, image=image), pretokenizer)
+    return OpenedTokenizer(path, tokenizer, tokenizer_files(path), eod, image, pretokenizer)
 
 
 def tokenizer_files(path: Path) -> tuple[FileEntry, ...]:

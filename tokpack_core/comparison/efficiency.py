@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from tokpack_core.comparison.held_out import Candidate, HeldOut
+from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.vocabulary.counts import TokenCounts
 from tokpack_core.vocabulary.fertility import quotient, writes_spaces
+from tokpack_core.vocabulary.merge_use import merge_use
 from tokpack_core.vocabulary.utilization import entry_frequencies, entry_ids, rare_token_share, vocabulary_utilization
 
 RENYI_ORDER = 2.5
-RESIDUE_BELOW = 0.05
-"""A token that merges take up again in all but this share of its occurrences is a residue (arXiv 2602.04706)."""
 
 
 def overall(candidate: Candidate, held_out: HeldOut) -> dict[str, Any]:
@@ -31,7 +30,7 @@ def overall(candidate: Candidate, held_out: HeldOut) -> dict[str, Any]:
         "vocabulary_utilization": vocabulary_utilization(counts, vocabulary),
         "rare_token_share_below_5": rare_token_share(counts, vocabulary, 5),
         "renyi_efficiency": renyi_efficiency(entry_frequencies(counts, vocabulary)),
-        "residue_share": residue_share(counts, vocabulary),
+        "residue_share": residue_share(candidate.tokenizer, counts),
     }
 
 
@@ -63,11 +62,10 @@ def renyi_efficiency(frequencies: NDArray[np.int64], order: float = RENYI_ORDER)
     return float(entropy / np.log(len(frequencies)))
 
 
-def residue_share(counts: TokenCounts, vocabulary: pa.Table) -> float | None:
+def residue_share(tokenizer: Tokenizer, counts: TokenCounts) -> float | None:
     """Residues as a share of the entries; null for a family without merges that can be replayed."""
-    if counts.merges is None:
+    use = merge_use(tokenizer, counts)
+    if use is None:
         return None
-    entries = entry_ids(vocabulary)
-    final, consumed = counts.tokens[entries], counts.merges.consumed[entries]
-    met = final + consumed
-    return float(((met > 0) & (final < RESIDUE_BELOW * met)).sum() / len(entries))
+    entries = entry_ids(tokenizer.vocabulary())
+    return float(use.are_residues()[entries].sum() / len(entries))

@@ -66,7 +66,7 @@ def parameters(project: Project, tokenizer: str) -> dict[str, Any]:
     config = project.tokenizers[tokenizer]
     shaping = train_config(project, tokenizer).parameters()
     if config.family == "pretrained":
-        return shaping
+        return shaping | {"pretokenizer": registry.named_pretokenizer(config) or "of the file"}
     sample = {"train_on": project.training_corpora(tokenizer), "sample_bytes": config.sample_bytes}
     return shaping | sample | {"seed": config.seed, "unicode": project.unicode_form(tokenizer)}
 
@@ -161,7 +161,7 @@ def build_pretrained(work: Workplace, tokenizer: str) -> Built:
 
 
 def import_pretrained(config: TrainConfig, path: Path, name: str, folder: Path) -> dict[str, Any]:
-    tokenizer = registry.load(path, config.special_tokens, config.pretokenizer)
+    tokenizer = registry.load(path, config.special_tokens, registry.named_pretokenizer(config))
     if "eod" not in tokenizer.special_tokens:
         raise ConfigError(
             f"tokenizers.{name}: {path} names no end-of-document token; say which one it is in "

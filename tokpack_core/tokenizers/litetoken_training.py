@@ -15,7 +15,7 @@ from tokpack_core.bpe.text_spool import text_spool
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.litetoken import LiteTokenTokenizer, exact_base
 from tokpack_core.tokenizers.protocol import Tokenizer
-from tokpack_core.tokenizers.residues import ResidueLimits, find_residues
+from tokpack_core.tokenizers.residues import MergeUse, ResidueLimits, find_residues, merged_parts
 from tokpack_core.tokenizers.token_bytes import byte_level_name
 from tokpack_core.vocabulary.merge_counts import MergeReplay
 
@@ -37,7 +37,8 @@ def without_residues_of(base: Tokenizer, limits: ResidueLimits, texts: Iterator[
             raise InputError("there is no text to find residues on: give files that hold some")
         replay = MergeReplay(exact.model, *exact.encoder.tables, base.vocab_size)
         final = sum((replay.add(part) for part in parts), np.zeros(base.vocab_size, np.int64))
-        found = find_residues(exact.model, contents, final, replay.counts.consumed, limits)
+        use = MergeUse(merged_parts(exact, rows, base.vocab_size), final, replay.counts.consumed)
+        found = find_residues(use, limits)
         tokenizer = LiteTokenTokenizer(base, found)
         figures = {"documents": 0, "bytes": 0, "tokens_before": 0, "tokens_after": 0}
         for array in spool.again():

@@ -42,7 +42,7 @@ def train(config: TrainConfig, texts: Iterator[pa.Array], unicode: UnicodeForm) 
         return train_superwords(config, texts, unicode)
     if config.path is None:
         raise InputError("a pretrained tokenizer needs `path`: a tokenizer.json, .model or .tiktoken")
-    return load(Path(config.path), config.special_tokens, config.pretokenizer)
+    return load(Path(config.path), config.special_tokens, named_pretokenizer(config))
 
 
 def train_allocated(config: TrainConfig, texts: Iterator[tuple[str, pa.Array]], unicode: UnicodeForm) -> Tokenizer:
@@ -52,17 +52,26 @@ def train_allocated(config: TrainConfig, texts: Iterator[tuple[str, pa.Array]], 
     return allocation.train_allocated(config, texts, unicode)
 
 
-def load(path: Path, special_tokens: SpecialTokens = NO_SPECIAL_TOKENS, pretokenizer: str = "cl100k") -> Tokenizer:
+def named_pretokenizer(config: TrainConfig) -> str | None:
+    """What a configuration says of a rank file's regex; None if it leaves that to the file."""
+    return config.pretokenizer if "pretokenizer" in config.model_fields_set else None
+
+
+def load(path: Path, special_tokens: SpecialTokens = NO_SPECIAL_TOKENS, pretokenizer: str | None = None) -> Tokenizer:
     """Open a folder saved by us, a tokenizer.json, x.model, x.tiktoken, or a folder that holds one of them.
 
     Special tokens of a published tokenizer are those given, then those of a `tokenizer_config.json` beside it that the
     file holds (a rank file holds none). One that is given and not in the vocabulary is appended with a new id
     (tokenizer.json, .tiktoken) or refused (.model).
-    `pretokenizer` is the regex of a bare rank file. Raises InputError if nothing can be opened.
+    `pretokenizer` is the regex of a bare rank file; by default that of the published file with the same ranks.
+    Raises InputError if nothing can be opened, or a `pretokenizer` is given for a file that has its own.
     """
     file = tokenizer_file(path)
     requested = special_tokens.by_role()
     saved = read_metadata(file.parent)
+    bare = saved is None and tiktoken_ranks.holds_ranks(file)
+    if pretokenizer is not None and not bare:
+        raise InputError(f"{file} says itself how text is split: leave out the pretokenizer {pretokenizer}")
     if saved is None and file.suffix == ".tokpack":
         raise InputError(f"{file} needs the tokenizer_config.json that was saved beside it: restore the folder")
     if saved is not None:
@@ -74,7 +83,7 @@ def load(path: Path, special_tokens: SpecialTokens = NO_SPECIAL_TOKENS, pretoken
                 f"{tokenizer.special_tokens}, not {dict(saved.ids)}; restore the folder"
             )
         return tokenizer
-    settings = {"pretokenizer": pretokenizer} if file.suffix == ".tiktoken" else {}
+    settings = {} if pretokenizer is None else {"pretokenizer": pretokenizer}
     published = {role: text for role, text in published_roles(file.parent).items() if role not in requested}
     return open_file(file, Metadata("pretrained", "none", requested, settings), published)
 
@@ -99,7 +108,7 @@ def open_plain(file: Path, metadata: Metadata, published: dict[str, str]) -> Tok
         from tokpack_core.tokenizers.superword_model import load_superwords
 
         return load_superwords(file, metadata)
-    if file.suffix == ".model":
+    if file.suffix == ".model" and not tiktoken_ranks.holds_ranks(file):
         return sentencepiece_model.load_sentencepiece(file, metadata, published)
     return tiktoken_ranks.load_tiktoken(file, metadata)
 

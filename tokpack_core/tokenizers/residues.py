@@ -8,7 +8,8 @@ is a residue if
   F1 + F2  is at least `min_count`: there is enough text to say so.
 
 What consumes a token is told by how often each merge was applied, which is how often its token was made: its own
-F1 + F2. The paper gives no numbers for the thresholds; those in the configuration are ours.
+F1 + F2. The paper gives no numbers for the thresholds; those of ResidueLimits are ours. The vocabulary report, the
+comparison of tokenizers and `tokpack litetoken` all take a residue to be what `MergeUse.are_residues` says.
 
 `residues.json`: `parameters`, `text` (documents, bytes, tokens before and after) and `removed`, a list by id: id, token
 (in the byte-level alphabet), parts (the two ids that it is split into), final (F1), consumed (F2), ratio, entropy.
@@ -19,17 +20,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.errors import InputError
 
 if TYPE_CHECKING:
-    from tokpack_core.bpe.encoder import BpeModel
+    from tokpack_core.tokenizers.byte_bpe_engine import ExactBpe
 
 FILE_NAME = "residues.json"
 
@@ -38,7 +41,51 @@ FILE_NAME = "residues.json"
 class ResidueLimits:
     max_residue_ratio: float = 0.05
     max_neighbor_entropy: float = 2.0
-    min_count: int = 100
+    min_count: int = 20
+
+
+USUAL = ResidueLimits()
+
+
+@dataclass(frozen=True, eq=False)
+class MergeUse:
+    """How often tokens were final and were consumed on some text, and by what.
+
+    parts: int32 [vocab_size, 2], the two tokens that each was merged from, -1 where merges do not make it; final,
+    consumed: int64 [vocab_size], F1 and F2.
+    """
+
+    parts: npt.NDArray[np.int32]
+    final: npt.NDArray[np.int64]
+    consumed: npt.NDArray[np.int64]
+
+    @property
+    def met(self) -> npt.NDArray[np.int64]:
+        """F1 + F2, [vocab_size], 0 where merges do not make the token."""
+        return np.where(self.parts[:, 0] >= 0, self.final + self.consumed, 0)
+
+    @property
+    def ratio(self) -> npt.NDArray[np.float64]:
+        """F1 / (F1 + F2), [vocab_size]; 0 where both are."""
+        return self.final / np.maximum(self.final + self.consumed, 1)
+
+    def consumer_entropy(self) -> npt.NDArray[np.float64]:
+        """Bits, [vocab_size]: how evenly the merges that consume a token are used."""
+        made = np.flatnonzero(self.parts[:, 0] >= 0)
+        pairs = self.parts[made]
+        twice = pairs[:, 0] == pairs[:, 1]
+        weights = (self.final + self.consumed)[made].astype(np.float64)
+        sides = np.concatenate([pairs[:, 0], pairs[~twice, 1]])
+        weights = np.concatenate([weights, weights[~twice]])
+        total = np.bincount(sides, weights, self.final.size)
+        spread = np.bincount(sides, weights * np.log2(np.maximum(weights, 1)), self.final.size)
+        return np.log2(np.maximum(total, 1)) - spread / np.maximum(total, 1)
+
+    def are_residues(self, limits: ResidueLimits = USUAL) -> npt.NDArray[np.bool_]:
+        """bool [vocab_size]"""
+        enough = self.met >= limits.min_count
+        few = self.ratio < limits.max_residue_ratio
+        return enough & few & (self.consumer_entropy() < limits.max_neighbor_entropy)
 
 
 @dataclass(frozen=True)
@@ -50,74 +97,38 @@ class Residues:
     report: Mapping[str, Any] = field(default_factory=dict)
 
 
-def find_residues(
-    model: BpeModel,
-    contents: Mapping[int, bytes],
-    final: npt.NDArray[np.int64],
-    consumed: npt.NDArray[np.int64],
-    limits: ResidueLimits,
-) -> Residues:
-    """`contents`: bytes of ordinary tokens by id; final, consumed: [vocab_size], F1 and F2."""
-    made = last_merges(model, contents)
-    formed = final + consumed
-    entropy = consumer_entropy(made, formed)
-    ratio = final / np.maximum(formed, 1)
-    found = [
-        token
-        for token in sorted(made)
-        if formed[token] >= limits.min_count
-        and ratio[token] < limits.max_residue_ratio
-        and entropy[token] < limits.max_neighbor_entropy
-    ]
+def find_residues(use: MergeUse, limits: ResidueLimits) -> Residues:
+    found = np.flatnonzero(use.are_residues(limits)).astype(np.int32)
+    entropy = use.consumer_entropy()
     rows = [
         {
             "id": token,
-            "parts": list(made[token]),
-            "final": int(final[token]),
-            "consumed": int(consumed[token]),
-            "ratio": round(float(ratio[token]), 6),
+            "parts": use.parts[token].tolist(),
+            "final": int(use.final[token]),
+            "consumed": int(use.consumed[token]),
+            "ratio": round(float(use.ratio[token]), 6),
             "entropy": round(float(entropy[token]), 4),
         }
-        for token in found
+        for token in found.tolist()
     ]
-    parts = np.array([made[token] for token in found], np.int32).reshape(-1, 2)
-    return Residues(np.array(found, np.int32), parts, {"parameters": vars(limits), "removed": rows})
+    return Residues(found, use.parts[found], {"parameters": vars(limits), "removed": rows})
 
 
-def consumer_entropy(made: Mapping[int, tuple[int, int]], formed: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Bits, [vocab_size]: how evenly the merges that consume a token are used."""
-    tokens = np.array(list(made), np.int64)
-    pairs = np.array(list(made.values()), np.int64).reshape(-1, 2)
-    weights = formed[tokens].astype(np.float64)
-    sides = np.concatenate([pairs[:, 0], pairs[pairs[:, 0] != pairs[:, 1], 1]])
-    weights = np.concatenate([weights, weights[pairs[:, 0] != pairs[:, 1]]])
-    total = np.bincount(sides, weights, formed.size)
-    spread = np.bincount(sides, weights * np.log2(np.maximum(weights, 1)), formed.size)
-    return np.log2(np.maximum(total, 1)) - spread / np.maximum(total, 1)
+def merged_parts(exact: ExactBpe, vocabulary: pa.Table, vocab_size: int) -> npt.NDArray[np.int32]:
+    """The two tokens that are merged last when a token's own bytes are encoded: int32 [vocab_size, 2].
 
+    -1 for special tokens, and for tokens that their bytes do not give.
+    """
+    # Loads kernels, which reading `residues.json` has no use for.
+    from tokpack_core.bpe.last_merge_kernel import last_merges
 
-def last_merges(model: BpeModel, contents: Mapping[int, bytes]) -> dict[int, tuple[int, int]]:
-    """Token → the two that are merged last when its own bytes are encoded, for tokens that their bytes give."""
-    merges: dict[tuple[int, int], tuple[int, int]] = {}
-    for left, right, rank, token in zip(
-        model.left.tolist(), model.right.tolist(), model.rank.tolist(), model.token.tolist(), strict=True
-    ):
-        merges.setdefault((left, right), (rank, token))
-    byte_ids = model.byte_ids.tolist()
-    found = {}
-    for token_id, content in contents.items():
-        symbols = [byte_ids[byte] for byte in content]
-        pair = None
-        while len(symbols) > 1:
-            ranked = [(merges[two][0], place) for place, two in enumerate(pairwise(symbols)) if two in merges]
-            if not ranked:
-                break
-            _, place = min(ranked)
-            pair = symbols[place], symbols[place + 1]
-            symbols[place : place + 2] = [merges[pair][1]]
-        if pair is not None and symbols == [token_id]:
-            found[token_id] = pair
-    return found
+    ordinary = vocabulary.filter(pc.invert(vocabulary["special"])).combine_chunks()
+    data, offsets = text_buffers(ordinary["token"].combine_chunks())
+    parts = np.full((vocab_size, 2), -1, np.int32)
+    longest = int(np.diff(offsets).max(initial=1))
+    ids = ordinary["id"].to_numpy().astype(np.int32)
+    last_merges(data, offsets, ids, longest, exact.model.byte_ids, *exact.encoder.tables, parts)
+    return parts
 
 
 def write_residues(folder: Path, residues: Residues) -> None:

@@ -1,6 +1,7 @@
 """tiktoken rank files: one line a token, its bytes in base64 and its rank, which is its id.
 
-A rank file names neither its regex nor its special tokens. The regex is the configured `pretokenizer` (default cl100k).
+A rank file names neither its regex nor its special tokens. The regex is the `pretokenizer` that is named besides, else
+that of the published file that has these ranks (`published_ranks`); any other file is refused.
 Special tokens are the configured ones, appended after the largest rank in the order eod, pad, bos, unk: OpenAI's own
 ids for them (cl100k: 100257 for <|endoftext|>, which leaves a hole) stand in no file and are not reproduced.
 
@@ -12,8 +13,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +30,13 @@ from tokpack_core.tokenizers.encoded import Encoded, concatenate, from_lists
 from tokpack_core.tokenizers.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS, splits_of
+from tokpack_core.tokenizers.published_ranks import published_pretokenizer, rank_lines
 from tokpack_core.tokenizers.text_batches import text_batches
 from tokpack_core.tokenizers.token_bytes import ByteDecoder, vocabulary_table
 
 FILE_NAME = "tokenizer.tiktoken"
+RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} \d+\r?\n")
+LONGEST_LINE = 4096
 
 
 class TiktokenTokenizer:
@@ -111,8 +117,23 @@ class TiktokenTokenizer:
 
 
 def load_tiktoken(path: Path, metadata: Metadata) -> TiktokenTokenizer:
-    """Open a rank file with the regex and special tokens of `metadata`. Raises InputError for a damaged file."""
-    return TiktokenTokenizer(read_rank_file(path), metadata)
+    """Open a rank file with the regex and special tokens of `metadata`.
+
+    Raises InputError for a damaged file, or if `metadata` names no regex and the ranks are of no published file.
+    """
+    ranks = read_rank_file(path)
+    if "pretokenizer" not in metadata.settings:
+        found = {"pretokenizer": published_pretokenizer(path, ranks)}
+        metadata = replace(metadata, settings=dict(metadata.settings) | found)
+    return TiktokenTokenizer(ranks, metadata)
+
+
+def holds_ranks(path: Path) -> bool:
+    """Whether a file is a rank file: by its name, or a .model (as Meta names its own) by its first line."""
+    if path.suffix != ".model":
+        return path.suffix == ".tiktoken"
+    with path.open("rb") as file:
+        return RANK_LINE.match(file.read(LONGEST_LINE)) is not None
 
 
 def read_rank_file(path: Path) -> dict[bytes, int]:
@@ -143,5 +164,4 @@ def read_rank_file(path: Path) -> dict[bytes, int]:
 
 def write_rank_file(path: Path, ranks: Mapping[bytes, int]) -> None:
     """Write tokens in rank order."""
-    ordered = sorted(ranks.items(), key=lambda entry: entry[1])
-    path.write_bytes(b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in ordered))
+    path.write_bytes(rank_lines(ranks))

@@ -4,8 +4,7 @@ Each rare entry has one reason, the first that fits:
 reserved        its name says that it is kept free, like <unused7>
 byte_fragment   a single byte, or bytes that are no whole characters: there for text of any kind
 unreachable     no text gives it
-residue         a step on the way to longer tokens: merges consume at least 95 % of its occurrences (LiteToken,
-                arXiv 2602.04706: R = final / (final + consumed), here R < 0.05 where there are 20 consumed or more)
+residue         a step on the way to few longer tokens, which merges nearly always consume (`tokenizers.residues`)
 absent_script   the sample has fewer than 1,000 characters of its script
 seldom          none of these: the text just does not need it
 
@@ -29,22 +28,7 @@ from tokpack_core.vocabulary.token_features import TokenFeatures, token_table
 from tokpack_core.vocabulary.utilization import RARE_THRESHOLDS
 
 REASONS = ("reserved", "byte_fragment", "unreachable", "residue", "absent_script", "seldom")
-RESIDUE_RATIO = 0.05
-LEAST_CONSUMED = 20
 FEW_CHARACTERS = 1000
-
-
-def residues(features: TokenFeatures, counts: TokenCounts) -> NDArray[np.bool_]:
-    """bool [rows]: entries that merges consume nearly always; none where nothing is known of merges."""
-    if counts.merges is None:
-        return np.zeros(len(features.ids), bool)
-    consumed, final = counts.merges.consumed[features.ids], counts.tokens[features.ids]
-    return (
-        features.entry
-        & (features.bytes > 1)
-        & (consumed >= LEAST_CONSUMED)
-        & (final < RESIDUE_RATIO * (final + consumed))
-    )
 
 
 def reasons(

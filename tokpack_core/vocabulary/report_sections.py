@@ -91,7 +91,10 @@ def residue_article(found: Mapping[str, Any] | None, by_id: Mapping[int, str]) -
         f"<bdi>{escape(by_id[row['id']])}</bdi></li>"
         for row in found["examples"][:12]
     )
-    detail = f"entries ({percent(found['share'])}) that merges consume at least 95 % of"
+    detail = (
+        f"entries ({percent(found['share'])}; {percent(found['share_of_met'] or 0.0)} of the {found['met']:,} that the "
+        "sample forms often enough to tell) that merges nearly always consume on the way to few longer ones"
+    )
     return article("Residues of merges", f"{found['entries']:,}", detail, f'<ul class="chips">{items}</ul>')
 
 

@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 
 from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.protocol import Tokenizer
+from tokpack_core.tokenizers.residues import USUAL, MergeUse
 from tokpack_core.vocabulary.counts import TokenCounts
-from tokpack_core.vocabulary.rare_tokens import examples_of, reasons, residues
+from tokpack_core.vocabulary.merge_use import merge_use
+from tokpack_core.vocabulary.rare_tokens import examples_of, reasons
 from tokpack_core.vocabulary.reachability import Reachability, reachability
 from tokpack_core.vocabulary.scripts import SCRIPTS
 from tokpack_core.vocabulary.token_features import TokenFeatures
@@ -38,11 +40,13 @@ MARKS = ("unreachable", "residue", "glitch", "duplicate", "reserved", "white", "
 class Audit:
     """What is known of each row of the vocabulary.
 
-    why: int8 [rows], index into `rare_tokens.REASONS`; the others: bool [rows].
+    use: None where merges cannot be watched; why: int8 [rows], index into `rare_tokens.REASONS`; the others:
+    bool [rows].
     """
 
     features: TokenFeatures
     reach: Reachability
+    use: MergeUse | None
     residue: NDArray[np.bool_]
     glitch: NDArray[np.bool_]
     duplicate: NDArray[np.bool_]
@@ -62,11 +66,13 @@ def audit(tokenizer: Tokenizer | None, features: TokenFeatures, sample: TokenCou
     seen = (frequencies + test.tokens[features.ids]) > 0
     nothing = np.zeros(len(seen), bool)
     reach = Reachability(nothing, nothing) if tokenizer is None else reachability(tokenizer, features, seen)
-    residue = residues(features, sample)
+    use = merge_use(tokenizer, sample)
+    residue = nothing if use is None else features.entry & use.are_residues()[features.ids]
     whole = (features.kind == 0) & (features.bytes > 0) & ~features.reserved
     glitch = whole & (frequencies <= 1) & ~reach.unreachable if sample.tokens.any() else nothing
     duplicate = in_groups(duplicate_keys(features)["any"])
-    return Audit(features, reach, residue, glitch, duplicate, reasons(features, sample, reach.unreachable, residue))
+    why = reasons(features, sample, reach.unreachable, residue)
+    return Audit(features, reach, use, residue, glitch, duplicate, why)
 
 
 def structure(tokenizer: Tokenizer | None, found: Audit, sample: TokenCounts) -> dict[str, Any]:
@@ -79,7 +85,7 @@ def structure(tokenizer: Tokenizer | None, found: Audit, sample: TokenCounts) ->
             "undecided": int(found.reach.undecided.sum()),
             "examples": unreachable_examples(tokenizer, found),
         },
-        "residues": residue_figures(found, sample),
+        "residues": residue_figures(found),
         "glitch_candidates": {
             "entries": int(found.glitch.sum()),
             "examples": examples_of(features, found.glitch, features.bytes, EXAMPLES),
@@ -104,15 +110,20 @@ def unreachable_examples(tokenizer: Tokenizer | None, found: Audit) -> list[dict
     return [{"id": int(features.ids[row]), "gives": ids.tolist()} for row, ids in zip(rows, gives, strict=False)]
 
 
-def residue_figures(found: Audit, sample: TokenCounts) -> dict[str, Any] | None:
-    if sample.merges is None:
+def residue_figures(found: Audit) -> dict[str, Any] | None:
+    use, features = found.use, found.features
+    if use is None:
         return None
-    ids, consumed = found.features.ids, sample.merges.consumed
-    rows = examples_of(found.features, found.residue, consumed[ids], EXAMPLES)
+    entries, residues = int(features.entry.sum()), int(found.residue.sum())
+    met = int((features.entry & (use.met[features.ids] >= USUAL.min_count)).sum())
+    rows = examples_of(features, found.residue, use.consumed[features.ids], EXAMPLES)
     return {
-        "entries": int(found.residue.sum()),
-        "share": int(found.residue.sum()) / int(found.features.entry.sum()),
-        "examples": [{"id": i, "final": int(sample.tokens[i]), "consumed": int(consumed[i])} for i in rows],
+        "entries": residues,
+        "share": residues / entries,
+        "met": met,
+        "share_of_met": residues / met if met else None,
+        "limits": vars(USUAL),
+        "examples": [{"id": i, "final": int(use.final[i]), "consumed": int(use.consumed[i])} for i in rows],
     }
 
 
