@@ -30,7 +30,7 @@ OUTPUTS: dict[str, tuple[int, str]] = {
     "corpus/docs": (1, "15e5a6ac23486882"),
     "normalized_corpus/docs": (1, "d6e56c2c71125085"),
     "tokenizer_model/bpe_600": (5, "43356bd71ce6e8d1"),
-    "vocabulary_report/bpe_600": (7, "6d2e22bdb6aa4199"),
+    "vocabulary_report/bpe_600": (8, "02dce9f43409b5f8"),
     "tokenized_shards/bpe_600/code": (1, "26ae181debd639cf"),
     "tokenized_shards/bpe_600/docs": (1, "20d15314e93a7d58"),
     "packed_sequences/base": (3, "67fdd9e94a325643"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from inspect import signature
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,12 +13,13 @@ import pytest
 from hypothesis import given, settings
 
 from tests.tokenizer_samples import EOD, HOSTILE, documents, ids, normalized, ordinary_text, token_bytes, trained
+from tokpack_core.cli.tokenizers import litetoken
 from tokpack_core.config import SpecialTokens
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.litetoken import LiteTokenTokenizer
 from tokpack_core.tokenizers.litetoken_training import without_residues_of
-from tokpack_core.tokenizers.residues import ResidueLimits
+from tokpack_core.tokenizers.residues import USUAL, ResidueLimits
 from tokpack_core.tokenizers.round_trip import round_trip_failures
 from tokpack_core.tokenizers.tiktoken_ranks import write_rank_file
 
@@ -142,3 +144,8 @@ def test_what_has_no_residues_is_one_sentence() -> None:
         without_residues_of(trained("sentencepiece_bpe"), LIMITS, iter([pa.array(["a"])]))
     with pytest.raises(InputError, match="no text"):
         without_residues_of(trained("byte_bpe"), LIMITS, iter([pa.array([""])]))
+
+
+def test_the_command_takes_the_usual_limits() -> None:
+    parameters = signature(litetoken).parameters
+    assert {name: parameters[name].default for name in vars(USUAL)} == vars(USUAL)

@@ -56,7 +56,7 @@ def test_report_of_a_trained_tokenizer(family: str) -> None:
     vocabulary, ids = tokenizer.vocabulary(), tokenizer.encode(TEXTS).ids
     special = set(vocabulary.filter(vocabulary["special"])["id"].to_pylist())
     entries = set(vocabulary["id"].to_pylist()) - special
-    assert report["schema_version"] == SCHEMA_VERSION == 2
+    assert report["schema_version"] == SCHEMA_VERSION == 3
     assert report["vocabulary"]["entries"] == len(entries) == sum(report["vocabulary"]["kinds"].values())
     assert report["vocabulary"]["special"] == len(special) > 0
     assert report["sample"]["vocabulary_utilization"] == len(set(ids.tolist()) & entries) / len(entries)

@@ -15,6 +15,7 @@ from tokpack_core.cli.options import (
     LangField,
     OnErrorOption,
     OutputFolder,
+    RankRegex,
     TextField,
     TxtDocument,
     open_files,
@@ -55,6 +56,7 @@ def compare(
     train: Annotated[
         list[str] | None, typer.Option(metavar="FILE", help="Text that the sweep trains on; several times.")
     ] = None,
+    pretokenizer: RankRegex = None,
     text_field: TextField = "text",
     id_field: IdField = None,
     lang_field: LangField = None,
@@ -75,7 +77,7 @@ def compare(
 
         if bool(sweep_size) != bool(train) or not (tokenizer or sweep_size):
             raise InputError("give --tokenizer, or --sweep-size with the --train files of the sweep, or both")
-        named = command.open_candidates(tokenizer or [])
+        named = command.open_candidates(tokenizer or [], pretokenizer)
         if baseline is not None and baseline not in named:
             raise InputError(f"--baseline {baseline} is none of the tokenizers: {', '.join(named)}")
         reading = open_files(files, text_field, None, id_field, lang_field, lang, txt_document, on_error)

@@ -38,6 +38,14 @@ OnErrorOption = Annotated[
 TokenizerPath = Annotated[
     Path, typer.Option(help="A folder with one, a tokenizer.json, x.model or x.tiktoken.", show_default=False)
 ]
+RankRegex = Annotated[
+    str | None,
+    typer.Option(
+        "--pretokenizer",
+        help="The regex of an x.tiktoken that is not a published one: gpt2, cl100k, o200k, ... or regex:PATTERN.",
+        show_default="known by the ranks",
+    ),
+]
 OutputFolder = Annotated[Path, typer.Option(metavar="DIR", help="A new folder.", show_default=False)]
 OutputPrefix = Annotated[Path, typer.Option(metavar="PREFIX", help="Path of the files to be, without ending.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Default: TOKPACK_WORKERS, else all cores.")]

@@ -16,6 +16,7 @@ from tokpack_core.cli.options import (
     LangField,
     OnErrorOption,
     OutputFolder,
+    RankRegex,
     TextField,
     TokenizerPath,
     TxtDocument,
@@ -39,6 +40,7 @@ def report(
         float | None, typer.Option(min=1, help="Of the model it is for, with --d-model: share of embeddings.")
     ] = None,
     d_model: Annotated[int | None, typer.Option("--d-model", min=1, help="Width of the model's embeddings.")] = None,
+    pretokenizer: RankRegex = None,
     text_field: TextField = "text",
     content_field: ContentField = None,
     id_field: IdField = None,
@@ -59,4 +61,5 @@ def report(
 
         reading = open_files(files, text_field, content_field, id_field, lang_field, lang, txt_document, on_error)
         options = command.Options(parallel, command.model_shape(parameters, d_model))
-        results.show_run(command.report(open_tokenizer(tokenizer), reading, options, output, json), json)
+        opened = open_tokenizer(tokenizer, pretokenizer=pretokenizer)
+        results.show_run(command.report(opened, reading, options, output, json), json)

@@ -17,6 +17,7 @@ from tokpack_core.cli.options import (
     LangField,
     OnErrorOption,
     OutputPrefix,
+    RankRegex,
     TextField,
     TokenizerPath,
     TxtDocument,
@@ -53,6 +54,7 @@ def encode(
     resume: Annotated[
         bool, typer.Option("--resume", help="Keep what is done when stopped, and go on from where a run was stopped.")
     ] = False,
+    pretokenizer: RankRegex = None,
     text_field: TextField = "text",
     content_field: ContentField = None,
     vision: Annotated[
@@ -92,7 +94,7 @@ def encode(
             workers=workers or default_engine().workers,
             resume=resume,
         )
-        opened = open_tokenizer(tokenizer, eod, image_token)
+        opened = open_tokenizer(tokenizer, eod, image_token, pretokenizer)
         scheme = command.vision_config(vision, vision_parameter or [])
         results.show_run(command.encode(opened, reading, output, options, json, scheme), json)
 

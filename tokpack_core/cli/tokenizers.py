@@ -15,6 +15,7 @@ from tokpack_core.cli.options import (
     LangField,
     OnErrorOption,
     OutputFolder,
+    RankRegex,
     TextField,
     TokenizerPath,
     TxtDocument,
@@ -49,7 +50,8 @@ def litetoken(
     max_neighbor_entropy: Annotated[
         float, typer.Option(min=0, help="Bits of what consumes a token, below which it is a residue.")
     ] = 2.0,
-    min_count: Annotated[int, typer.Option(min=1, help="Fewest occurrences, final and consumed.")] = 100,
+    min_count: Annotated[int, typer.Option(min=1, help="Fewest occurrences, final and consumed.")] = 20,
+    pretokenizer: RankRegex = None,
     text_field: TextField = "text",
     id_field: IdField = None,
     lang_field: LangField = None,
@@ -70,7 +72,8 @@ def litetoken(
 
         limits = ResidueLimits(max_residue_ratio, max_neighbor_entropy, min_count)
         reading = open_files(files, text_field, None, id_field, lang_field, lang, txt_document, on_error)
-        results.show_run(command.litetoken(open_tokenizer(tokenizer), limits, reading, output, json), json)
+        opened = open_tokenizer(tokenizer, pretokenizer=pretokenizer)
+        results.show_run(command.litetoken(opened, limits, reading, output, json), json)
 
 
 @app.command()
@@ -114,6 +117,7 @@ def prune(
     below: Annotated[
         int, typer.Option(min=1, help="Entries that occur fewer times in the files are removed.", show_default=False)
     ],
+    pretokenizer: RankRegex = None,
     text_field: TextField = "text",
     content_field: ContentField = None,
     id_field: IdField = None,
@@ -136,4 +140,5 @@ def prune(
         from tokpack_core.commands.opened_tokenizer import open_tokenizer
 
         reading = open_files(files, text_field, content_field, id_field, lang_field, lang, txt_document, on_error)
-        results.show_run(command.prune(open_tokenizer(tokenizer), reading, below, output, json), json)
+        opened = open_tokenizer(tokenizer, pretokenizer=pretokenizer)
+        results.show_run(command.prune(opened, reading, below, output, json), json)

@@ -157,8 +157,10 @@ def train_sweep(extras: Extras, quiet: bool) -> list[tuple[Candidate, Trained]]:
     return trained
 
 
-def open_candidates(named: Sequence[str]) -> dict[str, OpenedTokenizer]:
+def open_candidates(named: Sequence[str], pretokenizer: str | None = None) -> dict[str, OpenedTokenizer]:
     """Tokenizers by name, from `NAME=PATH` or a path alone, whose last part is the name.
+
+    `pretokenizer`: the regex of those that are bare rank files.
 
     Raises InputError for a name given twice or a path without a tokenizer.
     """
@@ -169,5 +171,6 @@ def open_candidates(named: Sequence[str]) -> dict[str, OpenedTokenizer]:
             name, path = Path(text).resolve().name, text
         if name in found:
             raise InputError(f"two tokenizers are named {name}: give one another name, as NAME=PATH")
-        found[name] = open_tokenizer(Path(path))
+        regex = pretokenizer if registry.is_bare_rank_file(Path(path)) else None
+        found[name] = open_tokenizer(Path(path), pretokenizer=regex)
     return found

@@ -23,6 +23,7 @@ from tokpack_core.megatron.indexed_reader import IndexedReader
 from tokpack_core.stages import tokenizer as tokenizer_stage
 from tokpack_core.store import objects
 from tokpack_core.store.lineage import object_at
+from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.encoded import from_lists
 from tokpack_core.training.segments import FILL, IMAGE, ImageAttention, PackSegments
 from tokpack_core.training.segments_file import Rows, read_segment_rows
@@ -30,6 +31,7 @@ from tokpack_core.vocabulary.visible import printable
 
 LONGEST_SHOWN = 32_768
 """Tokens of a pack or document that are decoded."""
+ANY_REGEX = "gpt2"
 FILLER_COLOUR = "bright_black"
 COLOURS = ("cyan", "yellow", "green", "magenta", "bright_blue", "bright_red")
 
@@ -58,7 +60,7 @@ def inspect_and_show(prefix: Path, tokenizer: Path | None, number: int | None, j
     prefix = without_ending(prefix)
     reader = IndexedReader(prefix)
     facts: dict[str, Any] = describe(prefix, reader)
-    opened = open_tokenizer(tokenizer) if tokenizer else find_tokenizer(prefix)
+    opened = open_to_decode(tokenizer) if tokenizer else find_tokenizer(prefix)
     if opened is not None:
         facts["tokenizer"] = {"path": str(opened.path), "digest": opened.digest, "family": opened.tokenizer.family}
     segments: list[Segment] = []
@@ -166,9 +168,13 @@ def find_tokenizer(prefix: Path) -> OpenedTokenizer | None:
     described = manifest.content["tokenizer"] if manifest else None
     if described is None or not Path(described["path"]).exists():
         return None
-    strings = described["eod_string"], described.get("image_string"), described.get("pretokenizer")
-    opened = open_tokenizer(Path(described["path"]), *strings)
+    opened = open_to_decode(Path(described["path"]), described["eod_string"], described.get("image_string"))
     return opened if opened.digest == described["digest"] else None
+
+
+def open_to_decode(path: Path, eod: str | None = None, image: str | None = None) -> OpenedTokenizer:
+    """A rank file may be any: what tokens spell does not depend on how text is split."""
+    return open_tokenizer(path, eod, image, ANY_REGEX if registry.is_bare_rank_file(path) else None)
 
 
 def read_segments(prefix: Path, reader: IndexedReader, number: int, opened: OpenedTokenizer | None) -> list[Segment]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tokpack_core.config import SpecialTokens, check_pretokenizer
+from tokpack_core.config import SpecialTokens
+from tokpack_core.config.tokenizers import check_pretokenizer
 from tokpack_core.errors import InputError
 from tokpack_core.stages.tokenizer import describe
 from tokpack_core.store.files import sha256_of

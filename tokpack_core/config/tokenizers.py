@@ -162,7 +162,8 @@ class TrainConfig(SuperwordOptions):
     """Strings of the special tokens."""
     pretokenizer: Pretokenizer = "cl100k"
     """byte_bpe, word, superbpe, boundless_bpe: the published regex that splits text, by name, or `regex:PATTERN`, for
-    superbpe its own by default; pretrained: that of a bare rank file."""
+    superbpe its own by default; pretrained: that of a bare rank file, by default that of the published file with the
+    same ranks."""
     digits: Digits | None = None
     """byte_bpe, word, superbpe, boundless_bpe: how runs of digits are split: not at all, one by one, in threes from the
     left or from the right; the default is what the pretokenizer's regex does."""

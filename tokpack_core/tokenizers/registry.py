@@ -69,8 +69,7 @@ def load(path: Path, special_tokens: SpecialTokens = NO_SPECIAL_TOKENS, pretoken
     file = tokenizer_file(path)
     requested = special_tokens.by_role()
     saved = read_metadata(file.parent)
-    bare = saved is None and tiktoken_ranks.holds_ranks(file)
-    if pretokenizer is not None and not bare:
+    if pretokenizer is not None and not is_bare_rank_file(file):
         raise InputError(f"{file} says itself how text is split: leave out the pretokenizer {pretokenizer}")
     if saved is None and file.suffix == ".tokpack":
         raise InputError(f"{file} needs the tokenizer_config.json that was saved beside it: restore the folder")
@@ -86,6 +85,12 @@ def load(path: Path, special_tokens: SpecialTokens = NO_SPECIAL_TOKENS, pretoken
     settings = {} if pretokenizer is None else {"pretokenizer": pretokenizer}
     published = {role: text for role, text in published_roles(file.parent).items() if role not in requested}
     return open_file(file, Metadata("pretrained", "none", requested, settings), published)
+
+
+def is_bare_rank_file(path: Path) -> bool:
+    """Whether nothing beside the ranks says how text is split. Raises InputError if `path` leads to no tokenizer."""
+    file = tokenizer_file(path)
+    return read_metadata(file.parent) is None and tiktoken_ranks.holds_ranks(file)
 
 
 def open_file(file: Path, metadata: Metadata, published: dict[str, str]) -> Tokenizer:

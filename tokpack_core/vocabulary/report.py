@@ -40,7 +40,7 @@ from tokpack_core.vocabulary.utilization import (
     vocabulary_utilization,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 RAREST_ENTRIES = 100
 
 Report = dict[str, Any]

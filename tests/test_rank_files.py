@@ -1,0 +1,34 @@
+"""Rank files on the command line: the regex is known by the ranks, or named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.command_line import tokpack
+from tests.published_ranks import published_ranks
+from tokpack_core.tokenizers.tiktoken_ranks import write_rank_file
+
+
+def test_a_regex_must_be_named_for_unknown_ranks(tmp_path: Path) -> None:
+    write_rank_file(tmp_path / "x.tiktoken", {bytes([byte]): byte for byte in range(256)} | {b"12": 256, b"1234": 257})
+    (tmp_path / "a.txt").write_text("1234", encoding="utf-8")
+    arguments = ("encode", "--tokenizer", "x.tiktoken", "--json", "--output")
+    failed = tokpack(tmp_path, *arguments, "out", "a.txt", may_fail=True)
+    assert failed.code == 1
+    assert "x.tiktoken does not say which regex splits text" in failed.json["error"]
+    assert not (tmp_path / "out.bin").exists()
+    made = tokpack(tmp_path, *arguments, "out", "--pretokenizer", "gpt2", "a.txt").json
+    assert made["tokenizer"]["pretokenizer"] == "gpt2"
+    # gpt2 leaves 1234 together, which is a token; cl100k cuts it into 123 and 4, which is 12 3 4.
+    assert made["counts"]["tokens"] == 1
+    assert tokpack(tmp_path, *arguments, "o2", "--pretokenizer", "cl100k", "a.txt").json["counts"]["tokens"] == 3
+    shown = tokpack(tmp_path, "inspect", "out", "--pack", "0", "--json").json
+    assert "".join(segment["text"] for segment in shown["pack"]["segments"]) == "1234"
+
+
+def test_published_ranks_are_known(tmp_path: Path) -> None:
+    ranks = published_ranks("o200k_base", tmp_path)
+    (tmp_path / "a.txt").write_text("HelloWorld it's", encoding="utf-8")
+    made = tokpack(tmp_path, "encode", "--tokenizer", ranks, "--json", "--output", "out", "a.txt").json
+    # "Hello", "World", " it's"; by the regex of cl100k the last would be two tokens.
+    assert made["counts"]["tokens"] == 3
