@@ -73,6 +73,13 @@ def test_superwords(project: SmallProject, options: str) -> None:
     assert ("gap_tokens_hf" in training) == ("hf" in options)
 
 
+def test_counted_vocabulary(project: SmallProject) -> None:
+    project.edit("family: byte_bpe", "family: cnf_mce\n    refills: 3")
+    check(project)
+    assert {verdict.name: verdict for verdict in report.verdicts(project.work(), "bpe_600")}["round_trip"].passed
+    assert project.build()["tokenizer_model/bpe_600"].counts["export_check"]["documents"] > 0
+
+
 def pretrained(project: SmallProject, path: str, special: str) -> None:
     project.edit("family: byte_bpe\n    vocab_size: 600", f"family: pretrained\n    path: {path}")
     project.edit('special_tokens: {eod: "<|endoftext|>", pad: "<|pad|>"}', special)

@@ -30,8 +30,8 @@ def test_fewer_tokens_than_the_longest_match() -> None:
     assert encode(entries, "abcd") == [[0, 5]]  # the longest match from the left is ab, c, d
 
 
-def test_of_equally_many_the_longest_first_token() -> None:
-    assert encode([b"a", b"b", b"ab", b"aba"], "abab") == [[3, 1]]
+def test_of_equally_many_the_longest_last_token() -> None:
+    assert encode([b"a", b"b", b"ab", b"aba", b"bab"], "abab") == [[0, 4]]
 
 
 def test_documents_do_not_touch_and_may_be_empty() -> None:

@@ -25,6 +25,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "superbpe": ("family: superbpe",),
     "boundless_bpe": ("family: boundless_bpe",),
     "boundless_bpe_by_script": ("family: boundless_bpe", "script_aware: true"),
+    "cnf_mce": ("family: cnf_mce",),
 }
 """Every kind of tokenizer that learns a vocabulary of a given size, with the settings that make it one."""
 

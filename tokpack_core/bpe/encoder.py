@@ -16,11 +16,10 @@ import pyarrow as pa
 
 from tokpack_core.bpe.automaton import compile_splits
 from tokpack_core.bpe.encoder_kernels import FREE, LENGTH_BITS, NONE, encode_pretokens, fill_merges
-from tokpack_core.bpe.pretokenization import automaton_chunks
+from tokpack_core.bpe.pretoken_encoder import encode_by_pretokens
 from tokpack_core.bpe.unicode_categories import UnicodeVersion
 from tokpack_core.bpe.word_table import WordTable
 from tokpack_core.bpe.word_table_kernels import VALUE, add_counts
-from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.tokenizers.encoded import Encoded
 
 LONGEST_KNOWN = 128
@@ -98,16 +97,7 @@ class ByteBpeEncoder:
 
     def encode(self, texts: pa.Array) -> Encoded:
         """`texts`: string or binary array without nulls, UTF-8."""
-        data, offsets = text_buffers(texts)
-        borders = np.zeros(offsets.size, np.int64)
-        parts = []
-        total = 0
-        for chunk in automaton_chunks(data, offsets, self._automaton):
-            ids, id_ends = self.encode_pretokens(data, chunk.begin, chunk.ends)
-            borders[chunk.document + 1 : chunk.document + 1 + chunk.borders.size] = total + id_ends[chunk.borders]
-            parts.append(ids)
-            total += ids.size
-        return Encoded(np.concatenate(parts) if parts else np.empty(0, np.int32), borders)
+        return encode_by_pretokens(texts, self._automaton, self)
 
     def encode_pretokens(
         self, data: npt.NDArray[np.uint8], begin: int, ends: npt.NDArray[np.int64]

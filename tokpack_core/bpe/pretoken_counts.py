@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tokpack_core.bpe.automaton import Automaton
 from tokpack_core.bpe.pretokenization import automaton_chunks
 from tokpack_core.bpe.word_table import WordTable
 from tokpack_core.bpe.word_table_kernels import PLACE, VALUE, add_counts
-from tokpack_core.corpus.text_buffers import read_only, text_buffers
+from tokpack_core.corpus.text_buffers import read_only, text_array, text_buffers
 
 NO_COUNTS = np.empty(0, np.int64)
 
@@ -71,3 +72,10 @@ def without_long(words: PretokenCounts, limit: int | None) -> tuple[PretokenCoun
     )
     data, offsets = text_buffers(array.filter(pa.array(kept)))
     return PretokenCounts(data, offsets, words.counts[kept]), int((lengths * words.counts)[~kept].sum())
+
+
+def in_byte_order(words: PretokenCounts) -> PretokenCounts:
+    array = text_array(words.data, words.offsets, pa.large_binary())
+    order = pc.sort_indices(array)
+    data, offsets = text_buffers(array.take(order))
+    return PretokenCounts(data, offsets, words.counts[order.to_numpy()])

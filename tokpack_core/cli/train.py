@@ -34,6 +34,7 @@ Family = Literal[
     "word",
     "superbpe",
     "boundless_bpe",
+    "cnf_mce",
 ]
 UnicodeForm = Literal["nfc", "nfkc", "none"]
 
@@ -57,8 +58,8 @@ def train(
     pretokenizer: Annotated[
         str | None,
         typer.Option(
-            help="byte_bpe, word, superbpe, boundless_bpe: regex that splits text: gpt2, cl100k, o200k, superbpe, "
-            "qwen2, llama3, deepseek_v3 or regex:PATTERN.",
+            help="byte_bpe, word, superbpe, boundless_bpe, cnf_mce: regex that splits text: gpt2, cl100k, o200k, "
+            "superbpe, qwen2, llama3, deepseek_v3 or regex:PATTERN.",
             show_default="cl100k",
         ),
     ] = None,
@@ -81,7 +82,7 @@ def train(
         ),
     ] = None,
     max_token_length: Annotated[
-        int | None, typer.Option(min=2, help="byte_bpe: tokens have fewer bytes.", show_default="no limit")
+        int | None, typer.Option(min=2, help="byte_bpe, cnf_mce: tokens have fewer bytes.", show_default="no limit, 33")
     ] = None,
     max_pretoken_bytes: Annotated[
         int | None, typer.Option(min=1, help="byte_bpe: longer pretokens are left out.", show_default="no limit")
@@ -142,6 +143,12 @@ def train(
         Literal["exact", "hf"] | None,
         typer.Option(help="boundless_bpe: our file, or a stock one that is nearly the same.", show_default="exact"),
     ] = None,
+    refills: Annotated[
+        int | None, typer.Option(min=0, help="cnf_mce: rounds of filtering and refilling.", show_default="8")
+    ] = None,
+    refill_share: Annotated[
+        float | None, typer.Option(min=0, max=1, help="cnf_mce: filtered out in the first round.", show_default="0.3")
+    ] = None,
     seed_vocabulary: Annotated[
         Path | None, typer.Option(help="sentencepiece_unigram: a file of entries, one a line, to start from.")
     ] = None,
@@ -182,6 +189,8 @@ def train(
             "tie_winner": tie_winner,
             "max_words": max_words,
             "export": export,
+            "refills": refills,
+            "refill_share": refill_share,
             "seed_vocabulary": None if seed_vocabulary is None else str(seed_vocabulary),
         }
         config = command.train_config(family, vocab_size, special_token or [], options)

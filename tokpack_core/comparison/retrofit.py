@@ -52,7 +52,7 @@ RETROFITS = (
     ),
     Retrofit(
         "another vocabulary of a classic family",
-        ("byte_bpe", "sentencepiece_bpe", "sentencepiece_unigram", "wordpiece", "character", "word"),
+        ("byte_bpe", "sentencepiece_bpe", "sentencepiece_unigram", "wordpiece", "character", "word", "cnf_mce"),
         "embeddings and LM head trained anew",
         "low: decide before pre-training",
         "as for superwords: every id changes its meaning",

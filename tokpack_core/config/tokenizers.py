@@ -19,6 +19,7 @@ Family = Literal[
     "word",
     "superbpe",
     "boundless_bpe",
+    "cnf_mce",
     "pretrained",
 ]
 Role = Literal["eod", "pad", "bos", "unk", "image"]
@@ -99,11 +100,11 @@ class TokenizerChecks(Model):
 
 
 TAKEN_BY: dict[str, tuple[Family, ...]] = {
-    "pretokenizer": ("byte_bpe", "word", "superbpe", "boundless_bpe", "pretrained"),
-    "digits": ("byte_bpe", "word", "superbpe", "boundless_bpe"),
-    "min_frequency": ("byte_bpe", "wordpiece", "character", "word", "superbpe", "boundless_bpe"),
+    "pretokenizer": ("byte_bpe", "word", "superbpe", "boundless_bpe", "cnf_mce", "pretrained"),
+    "digits": ("byte_bpe", "word", "superbpe", "boundless_bpe", "cnf_mce"),
+    "min_frequency": ("byte_bpe", "wordpiece", "character", "word", "superbpe", "boundless_bpe", "cnf_mce"),
     "tie_break": ("byte_bpe", "superbpe", "boundless_bpe"),
-    "max_token_length": ("byte_bpe",),
+    "max_token_length": ("byte_bpe", "cnf_mce"),
     "max_pretoken_bytes": ("byte_bpe",),
     "alphabet": ("byte_bpe",),
     "delete_threshold": ("byte_bpe",),
@@ -113,6 +114,7 @@ TAKEN_BY: dict[str, tuple[Family, ...]] = {
     "wordpiece_criterion": ("wordpiece",),
     "seed_vocabulary": ("sentencepiece_unigram",),
     "path": ("pretrained",),
+    **dict.fromkeys(("refills", "refill_share"), ("cnf_mce",)),
     **dict.fromkeys(("mergeable", "script_aware", "tie_winner", "max_words", "export"), ("boundless_bpe", "superbpe")),
     **dict.fromkeys(("transition_size", "joins"), ("superbpe",)),
 }
@@ -161,20 +163,21 @@ class TrainConfig(SuperwordOptions):
     special_tokens: SpecialTokens = SpecialTokens()
     """Strings of the special tokens."""
     pretokenizer: Pretokenizer = "cl100k"
-    """byte_bpe, word, superbpe, boundless_bpe: the published regex that splits text, by name, or `regex:PATTERN`, for
-    superbpe its own by default; pretrained: that of a bare rank file, by default that of the published file with the
-    same ranks."""
+    """byte_bpe, word, superbpe, boundless_bpe, cnf_mce: the published regex that splits text, by name, or
+    `regex:PATTERN`, for superbpe its own by default; pretrained: that of a bare rank file, by default that of the
+    published file with the same ranks."""
     digits: Digits | None = None
-    """byte_bpe, word, superbpe, boundless_bpe: how runs of digits are split: not at all, one by one, in threes from the
-    left or from the right; the default is what the pretokenizer's regex does."""
+    """byte_bpe, word, superbpe, boundless_bpe, cnf_mce: how runs of digits are split: not at all, one by one, in threes
+    from the left or from the right; the default is what the pretokenizer's regex does."""
     min_frequency: int = Field(default=2, ge=1, lt=2**63)
-    """byte_bpe, wordpiece, superbpe, boundless_bpe: a pair seen fewer times is not merged; character, word: a rarer one
-    gets no entry."""
+    """byte_bpe, wordpiece, superbpe, boundless_bpe: a pair seen fewer times is not merged; character, word, cnf_mce: a
+    rarer one gets no entry."""
     tie_break: TieBreak = "hugging_face"
     """byte_bpe, superbpe, boundless_bpe: which of the most frequent pairs is merged: the smallest pair of ids, or the
     greatest or smallest pair of byte strings."""
-    max_token_length: int | None = Field(default=None, ge=2)
-    """byte_bpe: a merged token has fewer bytes than this, as in Hugging Face's trainer."""
+    max_token_length: int | None = Field(default=None, ge=2, le=2**31 - 1)
+    """byte_bpe: a merged token has fewer bytes than this, as in Hugging Face's trainer; cnf_mce: any token, 33 by
+    default."""
     max_pretoken_bytes: int | None = Field(default=None, ge=1)
     """byte_bpe: longer pretokens are not trained on, and counted."""
     alphabet: Alphabet = "all_bytes"
@@ -191,6 +194,10 @@ class TrainConfig(SuperwordOptions):
     merged; `reserved` is for special tokens. The sum is `vocab_size`."""
     wordpiece_criterion: Literal["likelihood", "frequency"] = "frequency"
     """wordpiece: merge the pair of greatest count(ab), or of greatest count(ab) / (count(a) · count(b))."""
+    refills: int = Field(default=8, ge=0, le=1000)
+    """cnf_mce: rounds in which little-used tokens are filtered out and the vocabulary is refilled."""
+    refill_share: float = Field(default=0.3, gt=0, lt=1)
+    """cnf_mce: share of the vocabulary that the first round filters out; it falls evenly, to none after the last."""
     seed_vocabulary: str | None = None
     """sentencepiece_unigram: a text file with one entry a line (morphemes, words) that training starts from."""
     path: str | None = None

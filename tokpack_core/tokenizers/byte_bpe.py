@@ -103,7 +103,7 @@ def as_tokenizer(
 ) -> HuggingFaceTokenizer:
     """The tokenizer of some merges. `told`: more figures; `reserved`: special tokens without a role, put last."""
     special_tokens = config.special_tokens.by_role()
-    refuse_learned(special_tokens | {text: text for text in reserved}, merges)
+    refuse_learned(special_tokens | {text: text for text in reserved}, merges.tokens)
     always = {name: getattr(config, name) for name in ("vocab_size", "pretokenizer", "min_frequency", "tie_break")}
     settings = config.model_dump(mode="json", include=OPTIONS, exclude_defaults=True) | always
     missing = (config.vocab_size or 0) - len(special_tokens) - len(merges.tokens) - len(reserved)
@@ -195,10 +195,10 @@ def refuse_learnable(role: str, text: str, splits: tuple[str, ...]) -> None:
         )
 
 
-def refuse_learned(special_tokens: dict[str, str], merges: Merges) -> None:
+def refuse_learned(special_tokens: dict[str, str], tokens: list[bytes]) -> None:
     """Under a regex of one's own any string may be one pretoken, but few are frequent enough."""
     contents = {byte_level_bytes(text): (role, text) for role, text in special_tokens.items()}
-    learned = next((contents[token] for token in merges.tokens if token in contents), None)
+    learned = next((contents[token] for token in tokens if token in contents), None)
     if learned:
         raise InputError(
             f"special token {learned[1]!r} ({learned[0]}) was learned as an ordinary word: choose a string that the "

@@ -16,15 +16,12 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from tokenizers import Tokenizer as Engine
 
 from tokpack_core.bpe.regex_syntax import Unsupported
@@ -32,6 +29,7 @@ from tokpack_core.config import UnicodeForm
 from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart
 from tokpack_core.tokenizers.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.hard_texts import hard_texts, random_texts
+from tokpack_core.tokenizers.library_texts import ForLibrary, Prepare, holding, normalized_by, unchanged
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
 from tokpack_core.tokenizers.token_bytes import BYTE_TO_CHARACTER, byte_level_bytes
 
@@ -55,9 +53,9 @@ class ExactBpe:
     splits: tuple[str, ...]
     encoder: ByteBpeEncoder
     by_library: Encode
-    for_library: Callable[[pa.Array], npt.NDArray[np.bool_] | None]
+    for_library: ForLibrary
     """Which texts the library must encode; None for none of them."""
-    prepared: Callable[[pa.Array], pa.Array]
+    prepared: Prepare
     """Texts as the library's normalizer leaves them."""
     faster: GigatokenEncoder | None = None
     """What gave the ids of `encoder` on all texts that they were compared on, and takes its place."""
@@ -129,23 +127,24 @@ class FastEngine:
             self._encode = equal_wordpiece_encoder(self._engine, by_library, texts)
             if self._encode:
                 self.choice = EncoderChoice("tokpack")
+        elif description["model"]["type"] == "Unigram":
+            from tokpack_core.tokenizers.minimum_cost_engine import equal_minimum_cost_encoder
+
+            self._encode = equal_minimum_cost_encoder(self._engine, by_library)
+            if self._encode:
+                self.choice = EncoderChoice("tokpack")
 
 
 def equal_encoder(engine: Engine, by_library: Encode) -> ExactBpe | None:
     """An encoder that gives the library's ids on all hard texts, or None."""
     description = json.loads(engine.to_str())
-    splits = split_patterns(description["pre_tokenizer"])
-    form = FORMS.get((description["normalizer"] or {}).get("type"))
-    if splits is None or form is None or not plain_byte_bpe(description["model"]):
+    found = splits_and_form(description)
+    if found is None or not plain_byte_bpe(description["model"]):
         return None
-    added = [token["content"] for token in description["added_tokens"] if not token["special"]]
-    if len(added) > MOST_ADDED_TOKENS:
-        return None
+    splits, form, added = found
     # These load kernels, which small texts have no use for.
     from tokpack_core.bpe.encoder import ByteBpeEncoder
     from tokpack_core.bpe.superword_stages import staged_encoder
-    from tokpack_core.config import NormalizeConfig
-    from tokpack_core.corpus.normalization import normalize
 
     model = bpe_model(description["model"])
     try:
@@ -153,24 +152,17 @@ def equal_encoder(engine: Engine, by_library: Encode) -> ExactBpe | None:
         staged = staged_encoder(model, splits, contents(description["model"]))
     except Unsupported:
         return None
-    normalization = NormalizeConfig(unicode=form, byte_order_marks="keep")
-
-    def for_library(texts: pa.Array) -> npt.NDArray[np.bool_] | None:
-        masks = [pc.match_substring(texts, content) for content in added]
-        masks = [mask for mask in masks if pc.any(mask).as_py()]
-        return np.logical_or.reduce([mask.to_numpy(zero_copy_only=False) for mask in masks]) if masks else None
-
-    def normalized(texts: pa.Array) -> pa.Array:
-        ours = normalize(texts, normalization)[0]
-        if ours is texts:
-            return texts
-        changed = pc.not_equal(texts, ours)
-        forms = [engine.normalizer.normalize_str(text.as_py()) for text in texts.filter(changed)]
-        return pc.replace_with_mask(texts, changed, pa.array(forms, texts.type))
-
-    prepared = normalized if form != "none" else unchanged
+    for_library, prepared = holding(added), normalized_by(engine, form)
     exact = ExactBpe(model, splits, encoder, by_library, for_library, prepared, staged=staged)
     return if_equal(exact, [token["content"] for token in description["added_tokens"]])
+
+
+def splits_and_form(description: dict[str, Any]) -> tuple[tuple[str, ...], UnicodeForm, list[str]] | None:
+    """Regexes, unicode form and the added tokens that text matches; None for a file that does more."""
+    splits = split_patterns(description["pre_tokenizer"])
+    form = FORMS.get((description["normalizer"] or {}).get("type"))
+    added = [token["content"] for token in description["added_tokens"] if not token["special"]]
+    return None if splits is None or form is None or len(added) > MOST_ADDED_TOKENS else (splits, form, added)
 
 
 def exact_rank_encoder(ranks: dict[bytes, int], splits: tuple[str, ...], by_library: Encode) -> ExactBpe | None:
@@ -183,10 +175,6 @@ def exact_rank_encoder(ranks: dict[bytes, int], splits: tuple[str, ...], by_libr
     except Unsupported:
         return None
     return if_equal(ExactBpe(model, splits, encoder, by_library, lambda _: None, unchanged), [])
-
-
-def unchanged(texts: pa.Array) -> pa.Array:
-    return texts
 
 
 def if_equal(exact: ExactBpe, added: list[str]) -> ExactBpe | None:

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from tokpack_core.bpe.automaton import compile_splits
 from tokpack_core.bpe.encoder_kernels import FREE, fill_merges
-from tokpack_core.bpe.pretokenization import automaton_chunks
+from tokpack_core.bpe.pretoken_encoder import encode_by_pretokens
 from tokpack_core.bpe.residue_kernels import without_residues
 from tokpack_core.bpe.word_memory import WordMemory
 from tokpack_core.corpus.text_buffers import text_buffers
@@ -88,16 +88,7 @@ class LiteTokenTokenizer:
         write_residues(folder, self._residues)
 
     def _encode_by_words(self, texts: pa.Array) -> Encoded:
-        data, offsets = text_buffers(texts)
-        borders = np.zeros(offsets.size, np.int64)
-        parts = [np.empty(0, np.int32)]
-        total = 0
-        for chunk in automaton_chunks(data, offsets, self._automaton):
-            ids, id_ends = self._words.encode_pretokens(data, chunk.begin, chunk.ends)
-            borders[chunk.document + 1 : chunk.document + 1 + chunk.borders.size] = total + id_ends[chunk.borders]
-            parts.append(ids)
-            total += ids.size
-        return Encoded(np.concatenate(parts), borders)
+        return encode_by_pretokens(texts, self._automaton, self._words)
 
     def _encode_words(
         self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]

@@ -40,6 +40,11 @@ def train(config: TrainConfig, texts: Iterator[pa.Array], unicode: UnicodeForm) 
         from tokpack_core.tokenizers.superword_families import train_superwords
 
         return train_superwords(config, texts, unicode)
+    if config.family == "cnf_mce":
+        # Loads kernels, which other families have no use for.
+        from tokpack_core.tokenizers.cnf_mce import train_cnf_mce
+
+        return train_cnf_mce(config, texts, unicode)
     if config.path is None:
         raise InputError("a pretrained tokenizer needs `path`: a tokenizer.json, .model or .tiktoken")
     return load(Path(config.path), config.special_tokens, named_pretokenizer(config))

@@ -19,10 +19,9 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import regex
 
-from tokpack_core.bpe.pretoken_counts import NO_COUNTS, PretokenCounts, as_counts
+from tokpack_core.bpe.pretoken_counts import NO_COUNTS, PretokenCounts, as_counts, in_byte_order
 from tokpack_core.bpe.unicode_categories import CODE_POINTS
 from tokpack_core.bpe.word_table import WordTable
 from tokpack_core.bpe.word_table_kernels import add_counts
@@ -128,13 +127,6 @@ def without_reserved(words: PretokenCounts) -> Words:
     characters = np.zeros(CODE_POINTS, np.int64)
     count_characters(words.data, words.offsets, words.counts, characters)
     return Words(words, characters, reserved_characters, reserved_bytes)
-
-
-def in_byte_order(words: PretokenCounts) -> PretokenCounts:
-    array = text_array(words.data, words.offsets, pa.large_binary())
-    order = pc.sort_indices(array)
-    data, offsets = text_buffers(array.take(order))
-    return PretokenCounts(data, offsets, words.counts[order.to_numpy()])
 
 
 @cache
