@@ -1,18 +1,26 @@
 """Every trained tokenizer opens elsewhere with the same ids, or is not published."""
 
+import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import tiktoken
+import tokenizers
 from megatron.core.tokenizers.text.libraries.huggingface_tokenizer import HuggingFaceTokenizer as MegatronHuggingFace
 from megatron.core.tokenizers.text.libraries.sentencepiece_tokenizer import SentencePieceTokenizer as MegatronPieces
+from megatron.core.tokenizers.text.libraries.tiktoken_tokenizer import TikTokenTokenizer as MegatronTikToken
+from tiktoken.load import load_tiktoken_bpe
 from transformers import AutoTokenizer
 
-from tests.tokenizer_samples import EOD, HOSTILE, PAD, SPECIAL_TOKENS, documents, ids, normalized, train
+from tests.tokenizer_samples import EOD, HOSTILE, PAD, SPECIAL_TOKENS, documents, ids, normalized, token_bytes, train
 from tokpack_core.config import TrainConfig
 from tokpack_core.errors import InputError
+from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.checked_export import FirstTexts, save_checked
 from tokpack_core.tokenizers.encoded import Encoded
+from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
 from tokpack_core.tokenizers.protocol import Tokenizer
 
 FAMILIES = ("byte_bpe", "wordpiece", "character", "word", "sentencepiece_bpe", "sentencepiece_unigram")
@@ -73,6 +81,93 @@ def test_megatron(made: tuple[Tokenizer, Path]) -> None:
         assert pieces.eos_id == tokenizer.special_tokens["eod"]
         for text in ordinary(tokenizer.family)[:8]:
             assert pieces.text_to_ids(text) == ids(tokenizer, text)
+
+
+def tiktoken_of(folder: Path) -> tiktoken.Encoding:
+    """By tiktoken's own reader of rank files."""
+    described = json.loads((folder / "encoding.json").read_bytes())
+    ranks = load_tiktoken_bpe(str(folder / "tokenizer.tiktoken"))
+    return tiktoken.Encoding(**described, mergeable_ranks=ranks)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"pretokenizer": "gpt2"},
+        {"pretokenizer": "o200k", "digits": "groups_right"},
+        {"pretokenizer": "regex:[a-z ]+"},
+        {"required_characters": "gb2312_level_1", "vocab_size": 5000},
+    ],
+)
+def test_tiktoken(settings: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
+    base = {"family": "byte_bpe", "vocab_size": 900, "special_tokens": SPECIAL_TOKENS}
+    tokenizer = train(TrainConfig.model_validate(base | settings), documents()[::3], "nfc")
+    figures = save_checked(tokenizer, tmp_path, pa.array(documents()[:9], pa.large_string()))
+    assert figures["tiktoken"] == {"written": True}
+    theirs = tiktoken_of(tmp_path / "tiktoken")
+    texts = [normalized(text, "nfc") for text in [*documents()[::10], *HOSTILE]]
+    encoded = [ids(tokenizer, text) for text in texts]
+    assert [theirs.encode(text, disallowed_special=()) for text in texts] == encoded
+    assert theirs.decode_batch(encoded) == texts
+    assert theirs.n_vocab == tokenizer.vocab_size
+    assert theirs.encode(f"{EOD}a{PAD}", allowed_special="all")[::2] == [0, 1]
+    with pytest.raises(InputError, match=r"give the folder of that"):
+        registry.load(tmp_path / "tiktoken")
+
+
+def test_what_tiktoken_cannot_say_is_not_written(tmp_path: Path) -> None:
+    config = TrainConfig(family="byte_bpe", vocab_size=500, pretokenizer="deepseek_v3", special_tokens=SPECIAL_TOKENS)
+    figures = save_checked(train(config, documents()[:9]), tmp_path, pa.array(["some text"], pa.large_string()))
+    assert figures["tiktoken"] == {"written": False, "reason": "the pretokenizer deepseek_v3 is several regexes"}
+    assert not (tmp_path / "tiktoken").exists()
+
+
+def test_files_that_tiktoken_reads_otherwise_are_not_kept(tmp_path: Path) -> None:
+    """`abc` has the merge ab + c, and b + c goes first: our ids for it are a, bc; tiktoken knows the entry."""
+    trained = train(TrainConfig(family="byte_bpe", vocab_size=259), ["abc abc"] * 9)
+    content = json.loads(trained._engine.to_str())  # type: ignore[attr-defined]
+    single = {name: number for name, number in content["model"]["vocab"].items() if number < 256}
+    content["model"]["vocab"] = single | {"bc": 256, "ab": 257, "abc": 258}
+    content["model"]["merges"] = [["b", "c"], ["a", "b"], ["ab", "c"]]
+    engine = tokenizers.Tokenizer.from_str(json.dumps(content))
+    altered = HuggingFaceTokenizer(engine, trained.metadata, "altered")  # type: ignore[attr-defined]
+    figures = save_checked(altered, tmp_path, pa.array(["abc"], pa.large_string()))
+    assert figures["tiktoken"]["reason"] == "other ids for the text that begins 'abc'"
+    assert not (tmp_path / "tiktoken").exists()
+
+
+def test_the_layout_of_megatrons_tiktokenizer(tmp_path: Path) -> None:
+    special = {"eod": "</s>", "pad": "<pad>", "bos": "<s>", "unk": "<unk>"}
+    settings = {"family": "byte_bpe", "vocab_size": 1900, "pretokenizer": "superbpe", "digits": "single"}
+    config = TrainConfig.model_validate(settings | {"id_layout": "megatron_tiktoken", "special_tokens": special})
+    tokenizer = train(config, documents()[::3])
+    assert save_checked(tokenizer, tmp_path, pa.array(documents()[:9], pa.large_string()))["tiktoken"]["written"]
+    theirs = MegatronTikToken(str(tmp_path / "tiktoken" / "megatron.json"), vocab_size=tokenizer.vocab_size)
+    for role, found in {"eod": theirs.eod, "pad": theirs.pad_id, "bos": theirs.bos_id, "unk": theirs.unk_id}.items():
+        assert found == tokenizer.special_tokens[role]
+    assert theirs.vocab_size == tokenizer.vocab_size == 1900
+    held = ("<s>", "</s>", "<pad>", "<unk>")
+    for text in [text for text in [*documents()[::10], *HOSTILE] if not any(string in text for string in held)]:
+        assert theirs.text_to_ids(text) == ids(tokenizer, text)
+    auto = AutoTokenizer.from_pretrained(tmp_path)
+    assert (len(auto), auto.eos_token_id, auto.pad_token_id) == (1900, 2, 4)
+    as_trained = train(config.model_copy(update={"id_layout": "hugging_face", "vocab_size": 904}), documents()[::3])
+    assert token_bytes(as_trained)[903] == token_bytes(tokenizer)[1899]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"pretokenizer": "cl100k"}, "the regex that Megatron calls v2"),
+        ({"special_tokens": {"eod": EOD}}, "not eod '<|endoftext|>'"),
+        ({"allocation": {"en": 900, "reserved": 1000}}, "goes neither with `allocation`"),
+    ],
+)
+def test_what_megatron_would_read_otherwise_is_refused(settings: dict[str, object], message: str) -> None:
+    given = {"family": "byte_bpe", "vocab_size": 1900, "pretokenizer": "superbpe", "digits": "single"}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        TrainConfig.model_validate(given | {"id_layout": "megatron_tiktoken"} | settings)
 
 
 def test_a_difference_is_told_with_its_text(tmp_path: Path) -> None:

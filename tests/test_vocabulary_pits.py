@@ -87,6 +87,12 @@ def test_the_defaults_of_sentencepiece_are_pits(tmp_path: Path) -> None:
     assert {"chinese_punctuation", "indentation", "rare_characters", "leading_space"} <= set(failed(theirs, "zh"))
 
 
+def test_what_nfkc_makes_of_text_is_found() -> None:
+    found = pits(trained("byte_bpe", "nfkc"))["compatibility_characters"]
+    assert not found.passed
+    assert found.explanation == "½ x² ① ﬁ Ａ ｶﾞ ㎏ comes back as 1⁄2 x2 1 fi A ガ kg: NFKC does that"
+
+
 def test_special_tokens_read_from_text_are_found() -> None:
     class Careless:
         """As Hugging Face tokenizers are by default."""

@@ -110,6 +110,10 @@ def show_outcome(outcome: BuildOutcome, console: Console) -> None:
             console.print(f"[yellow]stale[/]  {key}: {shown['stale']}", highlight=False)
         if "encoder_warnings" in shown:
             console.print(f"[yellow]encoder[/]  {key}: {shown['encoder_warnings']}", highlight=False)
+        if shown.get("allocation"):
+            console.print(f"[cyan]entries[/]  {key}: {shown['allocation']}", highlight=False)
+        if shown.get("compression"):
+            console.print(f"[cyan]bytes per token[/]  {key}: {shown['compression']}", highlight=False)
         for line in text_changes(shown):
             console.print(f"[cyan]text[/]  {key}: {line}", highlight=False)
     for warning in outcome.warnings:

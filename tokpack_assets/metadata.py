@@ -75,7 +75,17 @@ def normalization_metadata(built: Built) -> Shown:
 def tokenizer_metadata(built: Built) -> Shown:
     shown = figures(built.counts, ("family", "vocab_size", "sample_bytes", "unicode"))
     rows = [{"role": role, "id": number} for role, number in built.counts["special_tokens"].items()]
-    return shown | {"special_tokens": table(rows, ["role", "id"])}
+    shown |= {"special_tokens": table(rows, ["role", "id"])}
+    allocation = built.counts.get("training", {}).get("allocation")
+    return shown | (allocation_metadata(allocation) if allocation else {})
+
+
+def allocation_metadata(allocation: dict[str, Any]) -> Shown:
+    """What each domain of an allocation asked for and got."""
+    domains = [{"domain": name, **got} for name, got in allocation.items() if not isinstance(got, int)]
+    told = [f"{row['domain']} {row['entries']:,} of {row['quota']:,} ({row['share']:.1%})" for row in domains]
+    columns = ["domain", "quota", "entries", "share", "shared", "passed_over", "documents", "bytes"]
+    return {"entries_by_domain": table(domains, columns), "allocation": ", ".join(told)}
 
 
 def report_metadata(built: Built) -> Shown:
@@ -87,6 +97,8 @@ def report_metadata(built: Built) -> Shown:
     names = ("bytes_per_token", "tokens_per_word", "tokens_per_character")
     rows = [row | {"bar": bar(row, "bytes_per_token", test["languages"])} for row in test["languages"]]
     columns = ["lang", "bytes_per_token", "bar", "documents", "bytes", "tokens", "tokens_per_word"]
+    measured = test["languages"] if test["tokens"] else sample["languages"]
+    told = [f"{row['lang'] or 'none'} {row['bytes_per_token']:.2f}" for row in measured if row["bytes_per_token"]]
     rare = [{**row, "seen": "never" if row["below"] == 1 else f"< {row['below']} times"} for row in sample["rare"]]
     shares = {f"rare_share_below_{row['below']}": row["share"] for row in sample["rare"]}
     return {
@@ -104,6 +116,7 @@ def report_metadata(built: Built) -> Shown:
         **fairness_metadata(found["fairness"]),
         "findings": table(found["findings"], ["severity", "title", "evidence", "action"]),
         "bytes_per_token_by_language": table(rows, columns),
+        "compression": ", ".join(told),
         "rare_entries": table(rare, ["seen", "entries", "share", "text", "partial_utf8", "single_byte"]),
         "report_file": dg.MetadataValue.path(str(built.folder / report.PAGE)),
     }

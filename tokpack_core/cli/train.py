@@ -107,6 +107,10 @@ def train(
             "tokens; several times.",
         ),
     ] = None,
+    id_layout: Annotated[
+        Literal["hugging_face", "megatron_tiktoken"] | None,
+        typer.Option(help="byte_bpe: order of ids; the other is that of Megatron's.", show_default="hugging_face"),
+    ] = None,
     wordpiece_criterion: Annotated[
         Literal["likelihood", "frequency"] | None,
         typer.Option(help="wordpiece: how pairs are chosen.", show_default="frequency"),
@@ -179,6 +183,7 @@ def train(
             "alphabet": alphabet,
             "character_coverage": character_coverage,
             "required_characters": required_characters,
+            "id_layout": id_layout,
             "allocation": command.parse_allocation(allocation or []),
             "wordpiece_criterion": wordpiece_criterion,
             "delete_threshold": delete_threshold,

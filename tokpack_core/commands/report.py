@@ -106,6 +106,10 @@ def measure(opened: OpenedTokenizer, reading: Reading, options: Options, quiet: 
     return content
 
 
+def verdict(pit: dict[str, Any]) -> str:
+    return f"{'passed' if pit['passed'] else 'FAILED'}: {pit['explanation']}"
+
+
 def headline(content: Report) -> dict[str, Any]:
     sample = content["sample"]
     return {
@@ -117,5 +121,5 @@ def headline(content: Report) -> dict[str, Any]:
         "vocabulary_utilization": sample["vocabulary_utilization"],
         "rare_token_share": {f"below_{row['below']}": row["share"] for row in sample["rare"]},
         "round_trip": content["round_trip"],
-        "pits": {pit["name"]: pit["explanation"] for pit in content["pits"] if not pit["passed"]},
+        "pits": {pit["name"]: verdict(pit) for pit in content["pits"]},
     }

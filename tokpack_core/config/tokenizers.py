@@ -111,6 +111,7 @@ TAKEN_BY: dict[str, tuple[Family, ...]] = {
     "character_coverage": ("sentencepiece_bpe", "sentencepiece_unigram", "wordpiece"),
     "required_characters": ("byte_bpe", "sentencepiece_bpe", "sentencepiece_unigram"),
     "allocation": ("byte_bpe",),
+    "id_layout": ("byte_bpe",),
     "wordpiece_criterion": ("wordpiece",),
     "seed_vocabulary": ("sentencepiece_unigram",),
     "path": ("pretrained",),
@@ -121,6 +122,8 @@ TAKEN_BY: dict[str, tuple[Family, ...]] = {
 """The families that use an option; in any other it is an error."""
 
 
+MEGATRON_ROLES = {"eod": "</s>", "pad": "<pad>", "bos": "<s>", "unk": "<unk>"}
+"""Of Megatron's TikTokenizer, which takes no others."""
 RESERVED = "reserved"
 """The domain of an allocation that is special tokens."""
 Allocation = Annotated[dict[Annotated[str, Field(min_length=1)], Annotated[int, Field(ge=1)]], Field(min_length=1)]
@@ -192,6 +195,9 @@ class TrainConfig(SuperwordOptions):
     allocation: Allocation | None = None
     """byte_bpe: entries by domain, which is a corpus or a language of documents: each is trained by itself, and all are
     merged; `reserved` is for special tokens. The sum is `vocab_size`."""
+    id_layout: Literal["hugging_face", "megatron_tiktoken"] = "hugging_face"
+    """byte_bpe: special tokens, bytes as Hugging Face's trainer orders them, merges; or what Megatron's TikTokenizer
+    takes: 1,000 special tokens, bytes by value, merges."""
     wordpiece_criterion: Literal["likelihood", "frequency"] = "frequency"
     """wordpiece: merge the pair of greatest count(ab), or of greatest count(ab) / (count(a) · count(b))."""
     refills: int = Field(default=8, ge=0, le=1000)
@@ -229,6 +235,28 @@ class TrainConfig(SuperwordOptions):
             )
         if any(text.startswith(f"<|{RESERVED}_") for text in self.special_tokens.by_role().values()):
             raise ValueError(f"special tokens that begin with <|{RESERVED}_ are those of `allocation`: name others")
+        return self
+
+    @model_validator(mode="after")
+    def layout_is_megatrons(self) -> TrainConfig:
+        if self.id_layout == "hugging_face":
+            return self
+        if (self.pretokenizer, self.digits) != ("superbpe", "single"):
+            raise ValueError(
+                "`id_layout: megatron_tiktoken` needs the regex that Megatron calls v2: `pretokenizer: superbpe` and "
+                "`digits: single`"
+            )
+        for role, text in self.special_tokens.by_role().items():
+            if MEGATRON_ROLES.get(role) != text:
+                raise ValueError(
+                    f"`id_layout: megatron_tiktoken` has the special tokens of Megatron's own, {MEGATRON_ROLES}, "
+                    f"not {role} {text!r}"
+                )
+        if self.allocation or self.delete_threshold is not None or self.alphabet != "all_bytes":
+            raise ValueError(
+                "`id_layout: megatron_tiktoken` goes neither with `allocation` nor with `delete_threshold` nor with "
+                "`alphabet: seen_bytes`"
+            )
         return self
 
     def quotas(self) -> dict[str, int]:

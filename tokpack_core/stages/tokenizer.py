@@ -30,7 +30,7 @@ from tokpack_core.tokenizers.checked_export import FirstTexts, FirstTextsByDomai
 from tokpack_core.tokenizers.protocol import Tokenizer
 
 STAGE = "tokenizer_model"
-VERSION = 5
+VERSION = 6
 LARGE_SAMPLE = 10**6
 """Bytes from which training may take so long, in native code that heeds no interrupt, that it gets its own process."""
 LIBRARIES = ("tokenizers", "sentencepiece", "tiktoken")

@@ -17,7 +17,7 @@ where it stands in documents; how often it does is counted.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,10 +39,19 @@ from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.pretokenizer_agreement import agreeing
 from tokpack_core.tokenizers.pretokenizers import splits_of
 from tokpack_core.tokenizers.protocol import Tokenizer
+from tokpack_core.tokenizers.tiktoken_export import MEGATRON_SPECIAL, bytes_by_value
 from tokpack_core.tokenizers.token_bytes import byte_level_bytes, byte_level_name
 from tokpack_core.tokenizers.tokenizer_json import as_special, normalizer_of
 
-OPTIONS = {"digits", "max_token_length", "max_pretoken_bytes", "alphabet", "required_characters", "allocation"}
+OPTIONS = {
+    "digits",
+    "max_token_length",
+    "max_pretoken_bytes",
+    "alphabet",
+    "required_characters",
+    "allocation",
+    "id_layout",
+}
 """Recorded if they are set."""
 MOST_WORKERS = 8
 """Each has a table of pretokens of its own, and most merges, which follow, have one thread."""
@@ -62,7 +71,7 @@ def train_byte_bpe(config: TrainConfig, texts: Iterator[pa.Array], unicode: Unic
         refuse_all_learnable(config)
         splits = splits_of(config.pretokenizer, config.digits)
         return train_picky_bpe(config, texts, unicode, splits, config.delete_threshold)
-    entries = (config.vocab_size or 0) - len(config.special_tokens.by_role())
+    entries = (config.vocab_size or 0) - len(special_strings(config))
     merges, seen, look_alikes = learn(config, texts, entries)
     if seen.bytes == 0:
         raise InputError("the training sample holds no text: check `train_on` and the train split of its corpora")
@@ -102,19 +111,25 @@ def as_tokenizer(
     reserved: Sequence[str] = (),
 ) -> HuggingFaceTokenizer:
     """The tokenizer of some merges. `told`: more figures; `reserved`: special tokens without a role, put last."""
-    special_tokens = config.special_tokens.by_role()
-    refuse_learned(special_tokens | {text: text for text in reserved}, merges.tokens)
+    first = special_strings(config)
+    refuse_learned([*first, *reserved], merges.tokens)
     always = {name: getattr(config, name) for name in ("vocab_size", "pretokenizer", "min_frequency", "tie_break")}
     settings = config.model_dump(mode="json", include=OPTIONS, exclude_defaults=True) | always
-    missing = (config.vocab_size or 0) - len(special_tokens) - len(merges.tokens) - len(reserved)
+    missing = (config.vocab_size or 0) - len(first) - len(merges.tokens) - len(reserved)
     own_regex = config.pretokenizer.startswith(REGEX)
     training = figures(seen, own_regex, missing, look_alikes) | told
-    metadata = Metadata("byte_bpe", unicode, special_tokens, settings, training)
+    metadata = Metadata("byte_bpe", unicode, config.special_tokens.by_role(), settings, training)
     splits = splits_of(config.pretokenizer, config.digits)
-    engine = as_engine(merges, list(special_tokens.values()), splits, unicode, special_tokens.get("unk"))
+    if config.id_layout == "megatron_tiktoken":
+        merges = bytes_by_value(merges)
+    engine = as_engine(merges, first, splits, unicode, config.special_tokens.unk)
     engine.add_special_tokens(as_special(reserved))
-    table = merges_table(merges, first_id=len(special_tokens))
-    return HuggingFaceTokenizer(engine, metadata, "the trained tokenizer", table)
+    return HuggingFaceTokenizer(engine, metadata, "the trained tokenizer", merges_table(merges, first_id=len(first)))
+
+
+def special_strings(config: TrainConfig) -> list[str]:
+    """The special tokens that have the first ids."""
+    return MEGATRON_SPECIAL if config.id_layout == "megatron_tiktoken" else [*config.special_tokens.by_role().values()]
 
 
 @dataclass
@@ -143,7 +158,7 @@ def figures(seen: Seen, own_regex: bool, missing: int, look_alikes: int) -> dict
 
 
 def refuse_small(config: TrainConfig, bytes_needed: int) -> None:
-    special = len(config.special_tokens.by_role())
+    special = len(special_strings(config))
     if config.vocab_size is None or config.vocab_size < bytes_needed + special:
         raise InputError(
             f"`vocab_size` {config.vocab_size} is too small: {bytes_needed} bytes and {special} special tokens "
@@ -195,12 +210,12 @@ def refuse_learnable(role: str, text: str, splits: tuple[str, ...]) -> None:
         )
 
 
-def refuse_learned(special_tokens: dict[str, str], tokens: list[bytes]) -> None:
+def refuse_learned(special_tokens: Iterable[str], tokens: list[bytes]) -> None:
     """Under a regex of one's own any string may be one pretoken, but few are frequent enough."""
-    contents = {byte_level_bytes(text): (role, text) for role, text in special_tokens.items()}
+    contents = {byte_level_bytes(text): text for text in special_tokens}
     learned = next((contents[token] for token in tokens if token in contents), None)
     if learned:
         raise InputError(
-            f"special token {learned[1]!r} ({learned[0]}) was learned as an ordinary word: choose a string that the "
-            "text does not hold, or a `pretokenizer` that splits it"
+            f"special token {learned!r} was learned as an ordinary word: choose a string that the text does not hold, "
+            "or a `pretokenizer` that splits it"
         )

@@ -5,6 +5,9 @@ our settings. On the first MiB of the training sample they must give our ids and
 the same special tokens; the first difference refuses the tokenizer. Left out are texts that hold the string of a
 special token, which those libraries match and we do not, and, for SentencePiece, a literal U+2581.
 
+A byte-level BPE of one regex also gets a folder `tiktoken`, if tiktoken gives the same ids, text, size and special
+tokens from it; else the manifest says why there is none.
+
 A SentencePiece tokenizer also gets a folder `transformers`, for AutoTokenizer and Megatron's HuggingFaceTokenizer (see
 `sentencepiece_export`). That is a translation into other arithmetic: sentencepiece adds up Unigram's scores over a text
 in 32 bits, Hugging Face tokenizers in 64, and a near tie late in a long text may go the other way. The manifest says
@@ -27,9 +30,9 @@ import sentencepiece
 from tokenizers import Tokenizer as Engine
 
 from tokpack_core.errors import InputError
-from tokpack_core.tokenizers import huggingface, sentencepiece_model
+from tokpack_core.tokenizers import huggingface, sentencepiece_model, tiktoken_export
 from tokpack_core.tokenizers.encoded import Encoded, from_lists
-from tokpack_core.tokenizers.huggingface import split_documents
+from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer, split_documents
 from tokpack_core.tokenizers.normalization_agreement import differing_documents
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.sentencepiece_model import SentencePieceTokenizer
@@ -114,7 +117,20 @@ def save_checked(tokenizer: Tokenizer, folder: Path, texts: pa.Array) -> dict[st
             shutil.rmtree(folder / FOR_TRANSFORMERS)
     elif (folder / huggingface.FILE_NAME).is_file():
         refuse(first_difference(by_tokenizers(folder / huggingface.FILE_NAME), tokenizer, compared), tokenizer)
+    if isinstance(tokenizer, HuggingFaceTokenizer):
+        figures["tiktoken"] = saved_for_tiktoken(tokenizer, folder / tiktoken_export.FOLDER, compared)
     return figures
+
+
+def saved_for_tiktoken(tokenizer: HuggingFaceTokenizer, folder: Path, texts: pa.Array) -> dict[str, Any]:
+    """Whether there are files for tiktoken, which give all ids of the sample, or why there are none."""
+    difference = tiktoken_export.why_not(tokenizer)
+    if difference is None:
+        tiktoken_export.save_for_tiktoken(tokenizer, folder)
+        difference = first_difference(by_tiktoken(folder), tokenizer, texts)
+        if difference is not None:
+            shutil.rmtree(folder)
+    return {"written": difference is None} | ({"reason": difference} if difference else {})
 
 
 def refuse(difference: str | None, tokenizer: Tokenizer) -> None:
@@ -186,6 +202,11 @@ def by_tokenizers(file: Path) -> Reader:
         lambda texts: [encoding.ids for encoding in engine.encode_batch_fast(texts, add_special_tokens=False)],
         lambda lists: engine.decode_batch(lists, skip_special_tokens=False),
     )
+
+
+def by_tiktoken(folder: Path) -> Reader:
+    encoding = tiktoken_export.open_with_tiktoken(folder)
+    return Reader(encoding.n_vocab, encoding.encode_single_token, encoding.encode_ordinary_batch, encoding.decode_batch)
 
 
 def by_sentencepiece(file: Path) -> Reader:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tokpack_core.config import SpecialTokens, TrainConfig, UnicodeForm
 from tokpack_core.errors import InputError
-from tokpack_core.tokenizers import huggingface, sentencepiece_model, tiktoken_ranks
+from tokpack_core.tokenizers import huggingface, sentencepiece_model, tiktoken_export, tiktoken_ranks
 from tokpack_core.tokenizers.byte_bpe import train_byte_bpe
 from tokpack_core.tokenizers.metadata import Metadata, published_roles, read_metadata
 from tokpack_core.tokenizers.protocol import Tokenizer
@@ -72,6 +72,8 @@ def load(path: Path, special_tokens: SpecialTokens = NO_SPECIAL_TOKENS, pretoken
     Raises InputError if nothing can be opened, or a `pretokenizer` is given for a file that has its own.
     """
     file = tokenizer_file(path)
+    if file.suffix == ".tiktoken" and file.with_name(tiktoken_export.ENCODING).is_file():
+        raise InputError(f"{file} is what a tokenizer.json was exported to for tiktoken: give the folder of that")
     requested = special_tokens.by_role()
     saved = read_metadata(file.parent)
     if pretokenizer is not None and not is_bare_rank_file(file):

@@ -23,6 +23,8 @@ EXAMPLES = 8
 CHINESE = re.compile(r"(zh|cmn|yue|zho|chi)([-_].*)?", re.IGNORECASE)
 CODE = "def f(x):\n\tif x:\n\t\treturn x  # two\n\n\nclass A:\n    b = 1\n        c = 2\r\n"
 PUNCTUATION = "你好，世界？！；：（１）"
+COMPATIBILITY = "½ x² ① ﬁ Ａ ｶﾞ ㎏"
+"""What NFKC, which many tokenizers apply unasked, makes other characters of."""
 RARE_HANZI = "矗龘𪚥"
 
 
@@ -36,7 +38,8 @@ class Pit:
 def find_pits(tokenizer: Tokenizer, languages: Collection[str]) -> list[Pit]:
     """Findings in a fixed order, those of Chinese where one of the languages is Chinese."""
     chinese = [common_hanzi, chinese_word] if any(CHINESE.fullmatch(language or "") for language in languages) else []
-    probes = [*chinese, rare_characters, digits, indentation, punctuation, leading_space, special_tokens]
+    text_kept = [rare_characters, digits, indentation, punctuation, compatibility_characters]
+    probes = [*chinese, *text_kept, leading_space, special_tokens]
     return [probe(tokenizer) for probe in probes]
 
 
@@ -106,6 +109,14 @@ def punctuation(tokenizer: Tokenizer) -> Pit:
     found = restored(tokenizer, PUNCTUATION)
     kept = found == PUNCTUATION
     return Pit("chinese_punctuation", kept, f"{PUNCTUATION} comes back{'' if kept else f' as {found}'}")
+
+
+def compatibility_characters(tokenizer: Tokenizer) -> Pit:
+    found = restored(tokenizer, COMPATIBILITY)
+    explanation = f"{COMPATIBILITY} comes back"
+    if found != COMPATIBILITY:
+        explanation += f" as {found}" + (": NFKC does that" if tokenizer.unicode == "nfkc" else "")
+    return Pit("compatibility_characters", found == COMPATIBILITY, explanation)
 
 
 def leading_space(tokenizer: Tokenizer) -> Pit:
