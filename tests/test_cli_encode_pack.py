@@ -133,7 +133,7 @@ def test_report_counts_what_the_library_gives(folder: Path, tmp_path: Path) -> N
         "en": len(texts(folder)) - 1,
         "fr": 1,
     }
-    assert report["round_trip"] == {"documents": len(texts(folder)), "failures": 0}
+    assert report["round_trip"] == {"documents": len(texts(folder)), "failures": 0, "examples": []}
     entries = 600 - 1
     assert printed["counts"]["vocabulary_utilization"] == sum(seen[token] > 0 for token in range(1, 600)) / entries
     assert "<html" in (tmp_path / "rep" / "report.html").read_text(encoding="utf-8")

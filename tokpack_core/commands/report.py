@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from tokpack_core.commands.run_manifest import describe_file, write_manifest
 from tokpack_core.corpus.content import per_text_block, text_blocks
 from tokpack_core.errors import InputError
 from tokpack_core.stages.asset import write_json
-from tokpack_core.tokenizers.round_trip import round_trip_failures
+from tokpack_core.tokenizers.round_trip import RoundTrips, place_of
 from tokpack_core.vocabulary.counting import text_counter
 from tokpack_core.vocabulary.counts import TokenCounts
 from tokpack_core.vocabulary.findings import findings
@@ -75,16 +76,15 @@ def measure(opened: OpenedTokenizer, reading: Reading, options: Options, quiet: 
     parallel = read_parallel(options.parallel) if options.parallel else None
     counter = text_counter(tokenizer)
     first: list[pa.Array] = []
-    tried = failures = 0
+    trips = RoundTrips()
     with progress("counting", reading.bytes, "B", quiet) as on_done:
         for batch in normalized(reading.batches(on_done), tokenizer.unicode):
             texts = text_blocks(batch)
             counter.add(texts, per_text_block(batch, "lang"))
             if sum(part.nbytes for part in first) < SIZE_BYTES:
                 first.append(first_texts([texts]))
-            tried_now = batch["text"].slice(0, ROUND_TRIP_DOCUMENTS - tried)
-            failures += len(round_trip_failures(tokenizer, tried_now))
-            tried += len(tried_now)
+            tried = batch.slice(0, ROUND_TRIP_DOCUMENTS - trips.documents)
+            trips.add(tokenizer, tried["text"], partial(document_name, tried, reading.inputs[-1]["path"]))
     facts = opened.as_json()
     described = {name: facts[name] for name in ("family", "vocab_size", "special_tokens", "unicode", "digest")}
     nothing = TokenCounts.zero(tokenizer.vocab_size)
@@ -100,7 +100,7 @@ def measure(opened: OpenedTokenizer, reading: Reading, options: Options, quiet: 
         parallel,
         [options.shape] if options.shape else USUAL_SHAPES,
     )
-    content["round_trip"] = {"documents": tried, "failures": failures}
+    content["round_trip"] = trips.as_json()
     content["pits"] = pit_rows(tokenizer, [row["lang"] for row in content["sample"]["languages"]])
     content["findings"] = [finding.as_json() for finding in findings(content)]
     return content
@@ -108,6 +108,11 @@ def measure(opened: OpenedTokenizer, reading: Reading, options: Options, quiet: 
 
 def verdict(pit: dict[str, Any]) -> str:
     return f"{'passed' if pit['passed'] else 'FAILED'}: {pit['explanation']}"
+
+
+def document_name(batch: pa.RecordBatch, path: str, row: int) -> str:
+    named = batch["id"][row].as_py()
+    return named if named is not None else f"{Path(path).name}, document {batch['row'][row].as_py()}"
 
 
 def headline(content: Report) -> dict[str, Any]:
@@ -120,6 +125,6 @@ def headline(content: Report) -> dict[str, Any]:
         "bytes_per_token_by_language": {row["lang"] or "none": row["bytes_per_token"] for row in sample["languages"]},
         "vocabulary_utilization": sample["vocabulary_utilization"],
         "rare_token_share": {f"below_{row['below']}": row["share"] for row in sample["rare"]},
-        "round_trip": content["round_trip"],
+        "round_trip": content["round_trip"] | {"examples": list(map(place_of, content["round_trip"]["examples"]))},
         "pits": {pit["name"]: verdict(pit) for pit in content["pits"]},
     }

@@ -41,6 +41,8 @@ def show_run(manifest: dict[str, Any], json: bool) -> None:
         console().print(Text(f"  warning: {warning}", "yellow"))
     for warning in (counts.get("vision") or {}).get("warnings", []):
         console().print(Text(f"note: {warning}", "yellow"))
+    for place in counts.get("round_trip", {}).get("examples", []):
+        console().print(Text(f"  lost: {place}", "yellow"))
     for example in reading.get("examples", []):
         console().print(Text(f"  {example['file']}, {example['row']}: {example['reason']}", "yellow"))
 

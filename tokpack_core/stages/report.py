@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -31,7 +32,7 @@ from tokpack_core.store.objects import ObjectFile, ObjectRef
 from tokpack_core.store.store import Store
 from tokpack_core.tokenizers.normalization_agreement import agrees_with_normalized
 from tokpack_core.tokenizers.protocol import Tokenizer
-from tokpack_core.tokenizers.round_trip import LOSSY, round_trip_failures
+from tokpack_core.tokenizers.round_trip import EXAMPLES, LOSSY, RoundTrips, place_of
 from tokpack_core.verdict import Verdict
 from tokpack_core.vocabulary.counting import text_counter
 from tokpack_core.vocabulary.counts import TokenCounts
@@ -46,7 +47,7 @@ from tokpack_core.vocabulary.sizes import first_texts
 
 STAGE = "vocabulary_report"
 UNIT_STAGE = "token_counts"
-VERSION = 9
+VERSION = 10
 REPORT, PAGE = "report.json", "report.html"
 ROUND_TRIP_DOCUMENTS = 200
 """Documents of a part whose round trip is tried."""
@@ -181,22 +182,19 @@ def count_sample(tokenizer_folder: Path, part: Path, fraction: float, seed: int,
 def count_test(tokenizer_folder: Path, part: Path, folder: Path) -> dict[str, Any]:
     tokenizer = tokenizer_stage.load(tokenizer_folder)
     counter = text_counter(tokenizer)
-    tried = 0
-    failures: list[str] = []
+    trips = RoundTrips()
     for batch in read_part(part, ["id", "text", "lang", "split"]):
         chosen = batch.filter(pc.equal(batch["split"], "test"))
         counter.add(text_blocks(chosen), per_text_block(chosen, "lang"))
-        tried_now = chosen.slice(0, ROUND_TRIP_DOCUMENTS - tried)
-        failures += failed_documents(tokenizer, tried_now)
-        tried += len(tried_now)
+        tried = chosen.slice(0, ROUND_TRIP_DOCUMENTS - trips.documents)
+        trips.add(tokenizer, tried["text"], partial(document_id, tried))
     counts = counter.total()
     counts.write(folder)
-    return {"tokens": int(counts.tokens.sum()), "round_trip": {"documents": tried, "failures": failures}}
+    return {"tokens": int(counts.tokens.sum()), "round_trip": trips.as_json()}
 
 
-def failed_documents(tokenizer: Tokenizer, batch: Any) -> list[str]:
-    """Ids of the documents that do not come back from encode and decode."""
-    return [batch["id"][row].as_py() for row in round_trip_failures(tokenizer, batch["text"])]
+def document_id(batch: pa.RecordBatch, row: int) -> str:
+    return str(batch["id"][row].as_py())
 
 
 def write_report(store: Store, name: str, read: Inputs, given: Given, folder: Path) -> dict[str, Any]:
@@ -251,8 +249,9 @@ def sum_counts(store: Store, refs: Iterable[ObjectRef], vocab_size: int) -> Toke
 def sum_round_trips(store: Store, tried: Iterable[tuple[ObjectRef, str]]) -> dict[str, Any]:
     """Of the counts of the test splits, each given with the key of its action."""
     found = [actions.counts_of(store, ref, key)["round_trip"] for ref, key in tried]
-    failures = [document for one in found for document in one["failures"]]
-    return {"documents": sum(one["documents"] for one in found), "failures": len(failures), "examples": failures[:20]}
+    examples = [example for one in found for example in one["examples"]]
+    totals = {name: sum(one[name] for one in found) for name in ("documents", "failures")}
+    return totals | {"examples": examples[:EXAMPLES]}
 
 
 def verdicts(work: Workplace, tokenizer: str) -> list[Verdict]:
@@ -282,7 +281,7 @@ def round_trip_verdict(report: dict[str, Any]) -> Verdict:
     trip = report["round_trip"]
     explanation = (
         f"{trip['failures']} of {trip['documents']} test documents do not come back from encode and decode"
-        + (f", the first is {trip['examples'][0]}" if trip["examples"] else "")
+        + (f": {', '.join(map(place_of, trip['examples']))}" if trip["examples"] else "")
     )
     family = report["tokenizer"]["family"]
     if family in LOSSY and trip["failures"]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.sentencepiece_model import SentencePieceTokenizer
@@ -19,7 +18,7 @@ from tokpack_core.vocabulary.counting import exact_bpe
 from tokpack_core.vocabulary.counts import TokenCounts
 from tokpack_core.vocabulary.fairness import fairness
 from tokpack_core.vocabulary.fertility import fertility, overall_fertility
-from tokpack_core.vocabulary.growth import growth
+from tokpack_core.vocabulary.language_curves import language_curves, utilization_by_rank, whole_growth
 from tokpack_core.vocabulary.language_use import language_use
 from tokpack_core.vocabulary.parallel_text import ParallelText
 from tokpack_core.vocabulary.probe_texts import PASSAGES
@@ -89,7 +88,9 @@ def build_report(
         "rare": rare_rows(found.features, sample_counts, found.why),
         "rarest": rarest(found, sample_counts),
         "structure": structure(tokenizer, found, sample_counts),
-        "growth": growth_figures(sample_counts, vocabulary),
+        "growth": whole_growth(sample_counts, vocabulary),
+        "utilization_by_rank": utilization_by_rank(entry_frequencies(sample_counts, vocabulary)),
+        "language_curves": language_curves(sample_counts, vocabulary),
         "sizes": sizes,
         "fairness": None if tokenizer is None or parallel is None else fairness(tokenizer, parallel),
         "robustness": None if tokenizer is None else robustness(tokenizer),
@@ -135,25 +136,6 @@ def rarest(found: Audit, counts: TokenCounts) -> list[dict[str, Any]]:
         {"id": token, "count": int(counts.tokens[token]), "reason": REASONS[why]}
         for token, why in zip(ids, found.why[rows].tolist(), strict=True)
     ]
-
-
-def growth_figures(counts: TokenCounts, vocabulary: pa.Table) -> dict[str, Any]:
-    frequencies = entry_frequencies(counts, vocabulary)
-    curve = growth(frequencies)
-    entries = len(frequencies)
-    tokens = int(frequencies.sum())
-    return {
-        "tokens": np.rint(curve.share * tokens).astype(np.int64).tolist(),
-        "utilization": rounded(curve.seen / entries),
-        "new_if_doubled": round(curve.new_if_doubled, 1),
-        "chance_of_new": curve.chance_of_new,
-        "saturated": curve.saturated(entries),
-    }
-
-
-def rounded(values: NDArray[np.float64]) -> list[float]:
-    """To what does not depend on the machine's exponentials."""
-    return [round(value, 9) for value in values.tolist()]
 
 
 def passages(tokenizer: Tokenizer) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Any
 from tokpack_core.vocabulary import svg_plots
 from tokpack_core.vocabulary.number_format import decimal
 from tokpack_core.vocabulary.report import Report
+from tokpack_core.vocabulary.report_curves import language_curve_figure
 from tokpack_core.vocabulary.visible import visible
 
 TEXTS = {"test": "Test splits", "sample": "Training sample"}
@@ -34,7 +35,8 @@ def language_views(report: Report) -> str:
         f"{language_table(report[view]['languages'])}</div>"
         for view in views
     )
-    return f'{heat_map(report, views)}{choices}<div class="switch">{labels}</div>{shown}'
+    curves = language_curve_figure(report["language_curves"])
+    return f'{heat_map(report, views)}{curves}{choices}<div class="switch">{labels}</div>{shown}'
 
 
 def heat_map(report: Report, views: Sequence[str]) -> str:

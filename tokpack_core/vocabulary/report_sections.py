@@ -188,6 +188,12 @@ def shown_share(share: float | None) -> str:
 
 def trip_item(trip: Mapping[str, Any]) -> tuple[bool, str, str]:
     text = f"{trip['documents'] - trip['failures']:,} of {trip['documents']:,} come back from encode and decode"
+    if trip.get("examples"):
+        text += "; lost: " + ", ".join(
+            f"{printable(row['document'])} at byte {row['byte']:,} ({visible(row['text'][:12])} becomes "
+            f"{visible(row['became'][:12])})"
+            for row in trip["examples"]
+        )
     return trip["failures"] == 0, "Documents", text
 
 

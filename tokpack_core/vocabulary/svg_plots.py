@@ -19,6 +19,7 @@ LEFT, RIGHT, TOP, BOTTOM = 58.0, 16.0, 14.0, 46.0
 BAR_WIDTH, BAR_ROW, BAR_LABEL, BAR_VALUE = 320.0, 22.0, 84.0, 46.0
 STACK_WIDTH, STACK_ROW, STACK_LABEL, STACK_VALUE = 560.0, 40.0, 92.0, 64.0
 SLIM_ROW = 22.0
+SPARK_WIDTH, SPARK_HEIGHT = 150.0, 44.0
 WIDE_WIDTH, WIDE_LABEL, WIDE_VALUE = 1100.0, 84.0, 64.0
 
 
@@ -121,6 +122,16 @@ def marker(x: float, y: float, text: str) -> str:
         f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>'
         f'<text class="note" x="{across:.1f}" y="{y + (1 if leftward else 15):.1f}" text-anchor="{anchor}">'
         f"{escape(text)}</text>"
+    )
+
+
+def spark(points: Sequence[tuple[float, float]], label: str) -> str:
+    """A small line without axes: points of 0..1 across and up."""
+    line = " ".join(f"{SPARK_WIDTH * x:.1f},{SPARK_HEIGHT * (1 - y):.1f}" for x, y in points)
+    area = f"0,{SPARK_HEIGHT} {line} {SPARK_WIDTH},{SPARK_HEIGHT}"
+    return (
+        f'{open_svg(SPARK_WIDTH, SPARK_HEIGHT, label)}<title>{escape(label)}</title><polygon class="area" '
+        f'points="{area}"/><polyline class="line" points="{line}"/></svg>'
     )
 
 
