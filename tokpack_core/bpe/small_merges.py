@@ -59,9 +59,9 @@ class Vocabulary:
     merged: list[tuple[int, int, int]] = field(default_factory=list)
     """Left, right, count"""
 
-    @property
-    def least(self) -> int:
-        return max(self.settings.min_frequency, 1)
+    def __post_init__(self) -> None:
+        self.least = max(self.settings.min_frequency, 1)
+        self.limited = self.settings.max_token_length is not None
 
     @property
     def full(self) -> bool:
@@ -76,6 +76,8 @@ class Vocabulary:
 
     def allows(self, pair: int) -> bool:
         """Whether two tokens, of which one is no single byte, may be merged."""
+        if not self.limited:
+            return True
         length = len(self.tokens[pair >> BITS]) + len(self.tokens[pair & RIGHT])
         return length < (self.settings.max_token_length or sys.maxsize)
 
@@ -188,7 +190,7 @@ class FrequentPairs:
 
     def give_birth(self, pairs: Cells, places: Cells) -> None:
         born, counts, places, spans = grouped(pairs, places, self.weights, self.least)
-        allowed = [self.vocabulary.allows(pair) for pair in born]
+        allowed = [self.vocabulary.allows(pair) for pair in born] if self.vocabulary.limited else []
         if not all(allowed):
             kept = np.flatnonzero(allowed)
             born, counts, spans = [born[k] for k in kept], [counts[k] for k in kept], spans[kept]
@@ -272,9 +274,10 @@ class RarePairs:
         found.append((right << BITS | left, token << BITS | token, doubled))
         counts[pair] = 0
         born = []
+        least, allows = self.vocabulary.least, self.vocabulary.allows
         for old, new, places in found:
             number = sum(map(weights.__getitem__, places))
             counts[old] -= number
-            if number >= self.vocabulary.least and self.vocabulary.allows(new):
+            if number >= least and allows(new):
                 born.append((new, number, places))
         return born

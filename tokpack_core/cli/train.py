@@ -172,7 +172,9 @@ def train(
     with show_errors(json):
         from tokpack_core.commands import results
         from tokpack_core.commands import train as command
+        from tokpack_core.commands.arrow_alone import leave_pandas_out
 
+        leave_pandas_out()
         options = {
             "pretokenizer": pretokenizer,
             "digits": digits,

@@ -9,12 +9,11 @@ from typing import Any
 from tokpack_core.config import SpecialTokens
 from tokpack_core.config.tokenizers import check_pretokenizer
 from tokpack_core.errors import InputError
-from tokpack_core.stages.tokenizer import describe
 from tokpack_core.store.files import sha256_of
 from tokpack_core.store.objects import MANIFEST, FileEntry, digest_of
 from tokpack_core.tokenizers import metadata, registry
 from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
-from tokpack_core.tokenizers.protocol import Tokenizer
+from tokpack_core.tokenizers.protocol import Tokenizer, describe
 
 
 @dataclass(frozen=True)

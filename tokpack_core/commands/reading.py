@@ -18,8 +18,8 @@ from tokpack_core.config import NormalizeConfig, ReadConfig, UnicodeForm
 from tokpack_core.corpus.content import has_content, text_blocks, with_text_blocks
 from tokpack_core.corpus.documents import read_documents
 from tokpack_core.corpus.files import SourceFile, find_files, shown
-from tokpack_core.corpus.normalization import normalize
 from tokpack_core.corpus.problems import Problems
+from tokpack_core.corpus.small_normalization import SMALL, normalized_in_python
 from tokpack_core.errors import InputError
 
 
@@ -106,11 +106,21 @@ def open_reading(paths: Sequence[str], options: ReadConfig, lang: str | None) ->
     return Reading(list(found.values()), options, lang)
 
 
+def by_kernels(texts: pa.Array, form: UnicodeForm) -> pa.Array:
+    # Loads kernels, which a little text can do without.
+    from tokpack_core.corpus.normalization import normalize
+
+    return normalize(texts, NormalizeConfig(unicode=form))[0]
+
+
 def normalized(batches: Iterator[pa.RecordBatch], form: UnicodeForm) -> Iterator[pa.RecordBatch]:
     """The batches with their text as the graph normalizes it by default, in the given unicode form."""
-    config = NormalizeConfig(unicode=form)
+    seen = 0
     for batch in batches:
-        texts, _ = normalize(text_blocks(batch), config)
+        seen += batch["text"].nbytes
+        texts = normalized_in_python(text_blocks(batch), form) if seen <= SMALL else None
+        if texts is None:
+            texts = by_kernels(text_blocks(batch), form)
         if has_content(batch):
             texts, content = with_text_blocks(batch["content"], texts)
             batch = batch.set_column(batch.schema.get_field_index("content"), "content", content)

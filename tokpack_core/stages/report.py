@@ -31,7 +31,7 @@ from tokpack_core.store.files import sha256_of
 from tokpack_core.store.objects import ObjectFile, ObjectRef
 from tokpack_core.store.store import Store
 from tokpack_core.tokenizers.normalization_agreement import agrees_with_normalized
-from tokpack_core.tokenizers.protocol import Tokenizer
+from tokpack_core.tokenizers.protocol import Tokenizer, describe
 from tokpack_core.tokenizers.round_trip import EXAMPLES, LOSSY, RoundTrips, place_of
 from tokpack_core.verdict import Verdict
 from tokpack_core.vocabulary.counting import text_counter
@@ -200,7 +200,7 @@ def document_id(batch: pa.RecordBatch, row: int) -> str:
 def write_report(store: Store, name: str, read: Inputs, given: Given, folder: Path) -> dict[str, Any]:
     tokenizer = tokenizer_stage.load(objects.folder_of(store, read.tokenizer))
     sample, test = (sum_counts(store, refs, tokenizer.vocab_size) for refs in (read.sample, read.test))
-    facts = tokenizer_stage.describe(tokenizer) | {"digest": str(read.tokenizer)}
+    facts = describe(tokenizer) | {"digest": str(read.tokenizer)}
     report = build_report(
         name,
         facts,

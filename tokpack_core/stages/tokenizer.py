@@ -27,7 +27,7 @@ from tokpack_core.store.objects import ObjectRef
 from tokpack_core.store.store import Store
 from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.checked_export import FirstTexts, FirstTextsByDomain, save_checked
-from tokpack_core.tokenizers.protocol import Tokenizer
+from tokpack_core.tokenizers.protocol import Tokenizer, describe
 
 STAGE = "tokenizer_model"
 VERSION = 6
@@ -169,16 +169,6 @@ def import_pretrained(config: TrainConfig, path: Path, name: str, folder: Path) 
         )
     tokenizer.save(folder)
     return describe(tokenizer)
-
-
-def describe(tokenizer: Tokenizer) -> dict[str, Any]:
-    """What the manifest says of a tokenizer."""
-    return {
-        "family": tokenizer.family,
-        "vocab_size": tokenizer.vocab_size,
-        "special_tokens": tokenizer.special_tokens,
-        "unicode": tokenizer.unicode,
-    }
 
 
 def current_tokenizer(work: Workplace, tokenizer: str) -> tuple[ObjectRef, Path]:

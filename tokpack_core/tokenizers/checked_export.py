@@ -1,9 +1,10 @@
 """A trained tokenizer's files, compared when they are written with what other libraries read from them.
 
 `tokenizer.json` is opened with Hugging Face tokenizers and `tokenizer.model` with sentencepiece, as they are, without
-our settings. On the first MiB of the training sample they must give our ids and our text, the same vocabulary size and
-the same special tokens; the first difference refuses the tokenizer. Left out are texts that hold the string of a
-special token, which those libraries match and we do not, and, for SentencePiece, a literal U+2581.
+our settings. On the first MiB of the training sample (of little text, an eighth) they must give our ids and our text,
+the same vocabulary size and the same special tokens; the first difference refuses the tokenizer. Left out are texts
+that hold the string of a special token, which those libraries match and we do not, and, for SentencePiece, a literal
+U+2581.
 
 A byte-level BPE of one regex also gets a folder `tiktoken`, if tiktoken gives the same ids, text, size and special
 tokens from it; else the manifest says why there is none.
@@ -40,6 +41,9 @@ from tokpack_core.tokenizers.text_batches import text_batches
 from tokpack_core.tokenizers.token_bytes import META_SPACE
 
 SAMPLE_BYTES = 2**20
+LEAST_SAMPLE = 2**17
+SAMPLE_SHARE = 8
+"""Of little text an eighth is compared, since other libraries take longer for it than its training does."""
 FOR_TRANSFORMERS = "transformers"
 MOST_DIFFERING = 0.001
 
@@ -51,7 +55,7 @@ class FirstTexts:
         self._texts = texts
         self._limit = limit
         self._kept: list[pa.Array] = []
-        self._bytes = 0
+        self._bytes = self._seen = 0
 
     def __iter__(self) -> Iterator[pa.Array]:
         for array in self._texts:
@@ -59,14 +63,17 @@ class FirstTexts:
             yield array
 
     def keep(self, array: pa.Array) -> None:
+        self._seen += int(pc.sum(pc.binary_length(array)).as_py() or 0)
         if self._bytes < self._limit and len(array):
             first = next(text_batches(array, self._limit - self._bytes)).cast(pa.large_string())
             self._kept.append(first)
             self._bytes += int(pc.sum(pc.binary_length(first)).as_py())
 
     def kept(self) -> pa.Array:
-        """About so many bytes of text; a document is never cut."""
-        return pa.concat_arrays([pa.array([], pa.large_string()), *self._kept])
+        """About so many bytes of text, and of less than eight times as many an eighth; a document is never cut."""
+        whole = pa.concat_arrays([pa.array([], pa.large_string()), *self._kept])
+        limit = min(self._limit, max(self._seen // SAMPLE_SHARE, LEAST_SAMPLE))
+        return next(text_batches(whole, limit), whole)
 
 
 class FirstTextsByDomain:
@@ -107,27 +114,29 @@ def save_checked(tokenizer: Tokenizer, folder: Path, texts: pa.Array) -> dict[st
     if isinstance(tokenizer, SentencePieceTokenizer):
         compared = without_strings(compared, [META_SPACE])
         figures = {"documents": len(compared), "left_out": len(texts) - len(compared)}
-        refuse(
-            first_difference(by_sentencepiece(folder / sentencepiece_model.FILE_NAME), tokenizer, compared), tokenizer
-        )
+        ours = tokenizer.encode(compared)
+        reader = by_sentencepiece(folder / sentencepiece_model.FILE_NAME)
+        refuse(first_difference(reader, tokenizer, compared, ours), tokenizer)
         tokenizer.save_for_transformers(folder / FOR_TRANSFORMERS)
         reader = by_tokenizers(folder / FOR_TRANSFORMERS / huggingface.FILE_NAME)
-        figures["transformers"] = differences(reader, tokenizer, compared)
+        figures["transformers"] = differences(reader, tokenizer, compared, ours)
         if not figures["transformers"]["written"]:
             shutil.rmtree(folder / FOR_TRANSFORMERS)
     elif (folder / huggingface.FILE_NAME).is_file():
-        refuse(first_difference(by_tokenizers(folder / huggingface.FILE_NAME), tokenizer, compared), tokenizer)
-    if isinstance(tokenizer, HuggingFaceTokenizer):
-        figures["tiktoken"] = saved_for_tiktoken(tokenizer, folder / tiktoken_export.FOLDER, compared)
+        ours = tokenizer.encode(compared)
+        reader = by_tokenizers(folder / huggingface.FILE_NAME)
+        refuse(first_difference(reader, tokenizer, compared, ours), tokenizer)
+        if isinstance(tokenizer, HuggingFaceTokenizer):
+            figures["tiktoken"] = saved_for_tiktoken(tokenizer, folder / tiktoken_export.FOLDER, compared, ours)
     return figures
 
 
-def saved_for_tiktoken(tokenizer: HuggingFaceTokenizer, folder: Path, texts: pa.Array) -> dict[str, Any]:
+def saved_for_tiktoken(tokenizer: HuggingFaceTokenizer, folder: Path, texts: pa.Array, ours: Encoded) -> dict[str, Any]:
     """Whether there are files for tiktoken, which give all ids of the sample, or why there are none."""
     difference = tiktoken_export.why_not(tokenizer)
     if difference is None:
         tiktoken_export.save_for_tiktoken(tokenizer, folder)
-        difference = first_difference(by_tiktoken(folder), tokenizer, texts)
+        difference = first_difference(by_tiktoken(folder), tokenizer, texts, ours)
         if difference is not None:
             shutil.rmtree(folder)
     return {"written": difference is None} | ({"reason": difference} if difference else {})
@@ -155,14 +164,13 @@ def without_strings(texts: pa.Array, strings: list[str]) -> pa.Array:
     return texts.filter(pa.array(~held))
 
 
-def first_difference(reader: Reader, tokenizer: Tokenizer, texts: pa.Array) -> str | None:
-    """What the reader sees that we do not, in words; None if nothing."""
+def first_difference(reader: Reader, tokenizer: Tokenizer, texts: pa.Array, ours: Encoded) -> str | None:
+    """What the reader sees that we do not, in words; None if nothing. `ours`: the ids of the texts."""
     if reader.vocab_size != tokenizer.vocab_size:
         return f"{reader.vocab_size} entries, not {tokenizer.vocab_size}"
     for role, string in special_strings(tokenizer).items():
         if reader.token_id(string) != tokenizer.special_tokens[role]:
             return f"id {reader.token_id(string)} for {string!r} ({role}), not {tokenizer.special_tokens[role]}"
-    ours = tokenizer.encode(texts)
     theirs = from_lists(reader.encode(texts.to_pylist()))
     for document in differing_documents(ours, theirs):
         return f"other ids for the text that begins {texts[document].as_py()[:80]!r}"
@@ -173,13 +181,13 @@ def first_difference(reader: Reader, tokenizer: Tokenizer, texts: pa.Array) -> s
     return None
 
 
-def differences(reader: Reader, tokenizer: Tokenizer, texts: pa.Array) -> dict[str, Any]:
+def differences(reader: Reader, tokenizer: Tokenizer, texts: pa.Array, ours: Encoded) -> dict[str, Any]:
     """How far a translation agrees: documents with other ids, the first difference, and whether it is good enough."""
-    ours, theirs = tokenizer.encode(texts), from_lists(reader.encode(texts.to_pylist()))
+    theirs = from_lists(reader.encode(texts.to_pylist()))
     other = differing_documents(ours, theirs)
     tokens = sum(differing_tokens(ours, theirs, document) for document in other)
     same = texts.take(pa.array(sorted(set(range(len(texts))) - set(other)), pa.int64()))
-    elsewhere = first_difference(reader, tokenizer, same)
+    elsewhere = first_difference(reader, tokenizer, same, tokenizer.encode(same))
     first = elsewhere or (f"the text that begins {texts[other[0]].as_py()[:80]!r}" if other else None)
     good = elsewhere is None and tokens <= MOST_DIFFERING * ours.ids.size
     differing = {"differing_documents": len(other), "differing_tokens": tokens, "first_difference": first}

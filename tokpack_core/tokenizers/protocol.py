@@ -50,3 +50,13 @@ class Tokenizer(Protocol):
     def save(self, folder: Path) -> None:
         """Write the tokenizer's files and `tokenizer_config.json` into an existing folder."""
         ...
+
+
+def describe(tokenizer: Tokenizer) -> dict[str, Any]:
+    """What the manifest says of a tokenizer."""
+    return {
+        "family": tokenizer.family,
+        "vocab_size": tokenizer.vocab_size,
+        "special_tokens": tokenizer.special_tokens,
+        "unicode": tokenizer.unicode,
+    }

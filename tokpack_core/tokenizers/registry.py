@@ -14,9 +14,6 @@ from tokpack_core.tokenizers.byte_bpe import train_byte_bpe
 from tokpack_core.tokenizers.metadata import Metadata, published_roles, read_metadata
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.residues import read_residues
-from tokpack_core.tokenizers.sentencepiece_training import train_sentencepiece
-from tokpack_core.tokenizers.word_level import train_word_level
-from tokpack_core.tokenizers.wordpiece import train_wordpiece
 
 SUFFIXES = (".json", ".model", ".tiktoken", ".tokpack")
 NO_SPECIAL_TOKENS = SpecialTokens()
@@ -29,19 +26,24 @@ def train(config: TrainConfig, texts: Iterator[pa.Array], unicode: UnicodeForm) 
     """
     if config.family == "byte_bpe":
         return train_byte_bpe(config, texts, unicode)
+    # All others load kernels, which small texts in a byte-level BPE have no use for.
     if config.family in ("sentencepiece_bpe", "sentencepiece_unigram"):
+        from tokpack_core.tokenizers.sentencepiece_training import train_sentencepiece
+
         return train_sentencepiece(config, texts, unicode)
     if config.family == "wordpiece":
+        from tokpack_core.tokenizers.wordpiece import train_wordpiece
+
         return train_wordpiece(config, texts, unicode)
     if config.family in ("character", "word"):
+        from tokpack_core.tokenizers.word_level import train_word_level
+
         return train_word_level(config, texts, unicode)
     if config.family in ("superbpe", "boundless_bpe"):
-        # Loads kernels, which other families have no use for.
         from tokpack_core.tokenizers.superword_families import train_superwords
 
         return train_superwords(config, texts, unicode)
     if config.family == "cnf_mce":
-        # Loads kernels, which other families have no use for.
         from tokpack_core.tokenizers.cnf_mce import train_cnf_mce
 
         return train_cnf_mce(config, texts, unicode)
