@@ -9,23 +9,17 @@ import typer
 
 from tokpack_core.cli.options import (
     AsJson,
-    Files,
-    IdField,
-    Lang,
-    LangField,
-    OnErrorOption,
     OutputFolder,
     RankRegex,
-    TextField,
-    TxtDocument,
-    open_files,
     show_errors,
 )
+from tokpack_core.cli.read_options import AS_USUAL, Files, ReadOptions, with_read_options
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command()
+@with_read_options()
 def compare(
     files: Files,
     output: OutputFolder,
@@ -57,12 +51,7 @@ def compare(
         list[str] | None, typer.Option(metavar="FILE", help="Text that the sweep trains on; several times.")
     ] = None,
     pretokenizer: RankRegex = None,
-    text_field: TextField = "text",
-    id_field: IdField = None,
-    lang_field: LangField = None,
-    lang: Lang = None,
-    txt_document: TxtDocument = "file",
-    on_error: OnErrorOption = "error",
+    read: ReadOptions = AS_USUAL,
     json: AsJson = False,
 ) -> None:
     """Compare tokenizers on held-out files, language by language: DIR/comparison.json, .html and tables as .csv.
@@ -80,10 +69,8 @@ def compare(
         named = command.open_candidates(tokenizer or [], pretokenizer)
         if baseline is not None and baseline not in named:
             raise InputError(f"--baseline {baseline} is none of the tokenizers: {', '.join(named)}")
-        reading = open_files(files, text_field, None, id_field, lang_field, lang, txt_document, on_error)
-        training = (
-            open_files(train, text_field, None, id_field, lang_field, lang, txt_document, on_error) if train else None
-        )
+        reading = read.open(files)
+        training = read.open(train) if train else None
         extras = command.Extras(
             parallel=parallel,
             morphemes=morphemes,

@@ -9,25 +9,18 @@ import typer
 
 from tokpack_core.cli.options import (
     AsJson,
-    ContentField,
-    Files,
-    IdField,
-    Lang,
-    LangField,
-    OnErrorOption,
     OutputFolder,
     RankRegex,
-    TextField,
     TokenizerPath,
-    TxtDocument,
-    open_files,
     show_errors,
 )
+from tokpack_core.cli.read_options import AS_USUAL, Files, ReadOptions, with_read_options
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command()
+@with_read_options(images=True)
 def report(
     files: Files,
     tokenizer: TokenizerPath,
@@ -41,13 +34,7 @@ def report(
     ] = None,
     d_model: Annotated[int | None, typer.Option("--d-model", min=1, help="Width of the model's embeddings.")] = None,
     pretokenizer: RankRegex = None,
-    text_field: TextField = "text",
-    content_field: ContentField = None,
-    id_field: IdField = None,
-    lang_field: LangField = None,
-    lang: Lang = None,
-    txt_document: TxtDocument = "file",
-    on_error: OnErrorOption = "error",
+    read: ReadOptions = AS_USUAL,
     json: AsJson = False,
 ) -> None:
     """Show how a tokenizer's vocabulary is used by files: DIR/report.json and DIR/report.html.
@@ -59,7 +46,7 @@ def report(
         from tokpack_core.commands import results
         from tokpack_core.commands.opened_tokenizer import open_tokenizer
 
-        reading = open_files(files, text_field, content_field, id_field, lang_field, lang, txt_document, on_error)
+        reading = read.open(files)
         options = command.Options(parallel, command.model_shape(parameters, d_model))
         opened = open_tokenizer(tokenizer, pretokenizer=pretokenizer)
         results.show_run(command.report(opened, reading, options, output, json), json)

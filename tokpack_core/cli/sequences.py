@@ -10,26 +10,19 @@ import typer
 from tokpack_core.cli.options import (
     LARGEST,
     AsJson,
-    ContentField,
-    Files,
-    IdField,
-    Lang,
-    LangField,
-    OnErrorOption,
     OutputPrefix,
     RankRegex,
-    TextField,
     TokenizerPath,
-    TxtDocument,
     Workers,
-    open_files,
     show_errors,
 )
+from tokpack_core.cli.read_options import AS_USUAL, Files, ReadOptions, with_read_options
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command()
+@with_read_options(images=True)
 def encode(
     files: Files,
     tokenizer: TokenizerPath,
@@ -55,8 +48,7 @@ def encode(
         bool, typer.Option("--resume", help="Keep what is done when stopped, and go on from where a run was stopped.")
     ] = False,
     pretokenizer: RankRegex = None,
-    text_field: TextField = "text",
-    content_field: ContentField = None,
+    read: ReadOptions = AS_USUAL,
     vision: Annotated[
         Literal["vit_patches", "llava_next", "internvl", "qwen2_5_vl", "perceiver", "q_former"] | None,
         typer.Option(help="Scheme that says how many tokens an image becomes."),
@@ -68,11 +60,6 @@ def encode(
     image_token: Annotated[
         str | None, typer.Option(metavar="STRING", help="The placeholder of images, if the tokenizer names none.")
     ] = None,
-    id_field: IdField = None,
-    lang_field: LangField = None,
-    lang: Lang = None,
-    txt_document: TxtDocument = "file",
-    on_error: OnErrorOption = "error",
     json: AsJson = False,
 ) -> None:
     """Encode files, as Megatron's preprocess_data does: PREFIX.bin/.idx, one sequence a document.
@@ -85,7 +72,7 @@ def encode(
         from tokpack_core.commands.opened_tokenizer import open_tokenizer
         from tokpack_core.engine import default_engine
 
-        reading = open_files(files, text_field, content_field, id_field, lang_field, lang, txt_document, on_error)
+        reading = read.open(files)
         options = command.EncodeOptions(
             append_eod=append_eod,
             json_keys=tuple(dict.fromkeys(json_keys or ())),

@@ -8,20 +8,12 @@ import typer
 
 from tokpack_core.cli.options import (
     AsJson,
-    ContentField,
-    Files,
-    IdField,
-    Lang,
-    LangField,
-    OnErrorOption,
     OutputFolder,
     RankRegex,
-    TextField,
     TokenizerPath,
-    TxtDocument,
-    open_files,
     show_errors,
 )
+from tokpack_core.cli.read_options import AS_USUAL, Files, ReadOptions, with_read_options
 
 app = typer.Typer(add_completion=False)
 
@@ -40,6 +32,7 @@ def plan(
 
 
 @app.command()
+@with_read_options()
 def litetoken(
     files: Files,
     tokenizer: TokenizerPath,
@@ -52,12 +45,7 @@ def litetoken(
     ] = 2.0,
     min_count: Annotated[int, typer.Option(min=1, help="Fewest occurrences, final and consumed.")] = 20,
     pretokenizer: RankRegex = None,
-    text_field: TextField = "text",
-    id_field: IdField = None,
-    lang_field: LangField = None,
-    lang: Lang = None,
-    txt_document: TxtDocument = "file",
-    on_error: OnErrorOption = "error",
+    read: ReadOptions = AS_USUAL,
     json: AsJson = False,
 ) -> None:
     """Take the residues out of a byte-level BPE (LiteToken): DIR, in which all other ids stay.
@@ -71,12 +59,13 @@ def litetoken(
         from tokpack_core.tokenizers.residues import ResidueLimits
 
         limits = ResidueLimits(max_residue_ratio, max_neighbor_entropy, min_count)
-        reading = open_files(files, text_field, None, id_field, lang_field, lang, txt_document, on_error)
+        reading = read.open(files)
         opened = open_tokenizer(tokenizer, pretokenizer=pretokenizer)
         results.show_run(command.litetoken(opened, limits, reading, output, json), json)
 
 
 @app.command()
+@with_read_options()
 def supertokens(
     files: Files,
     tokenizer: TokenizerPath,
@@ -86,12 +75,7 @@ def supertokens(
     max_words: Annotated[
         int | None, typer.Option(min=2, help="Most words of a token.", show_default="no limit")
     ] = None,
-    text_field: TextField = "text",
-    id_field: IdField = None,
-    lang_field: LangField = None,
-    lang: Lang = None,
-    txt_document: TxtDocument = "file",
-    on_error: OnErrorOption = "error",
+    read: ReadOptions = AS_USUAL,
     json: AsJson = False,
 ) -> None:
     """Append frequent phrases of reasoning traces to a tokenizer.json: DIR, with what new embeddings start from.
@@ -105,11 +89,12 @@ def supertokens(
         from tokpack_core.tokenizers.supertokens import ExtensionLimits
 
         limits = ExtensionLimits(top_k, min_frequency, max_words)
-        reading = open_files(files, text_field, None, id_field, lang_field, lang, txt_document, on_error)
+        reading = read.open(files)
         results.show_run(command.supertokens(open_tokenizer(tokenizer), limits, reading, output, json), json)
 
 
 @app.command()
+@with_read_options(images=True)
 def prune(
     files: Files,
     tokenizer: TokenizerPath,
@@ -118,13 +103,7 @@ def prune(
         int, typer.Option(min=1, help="Entries that occur fewer times in the files are removed.", show_default=False)
     ],
     pretokenizer: RankRegex = None,
-    text_field: TextField = "text",
-    content_field: ContentField = None,
-    id_field: IdField = None,
-    lang_field: LangField = None,
-    lang: Lang = None,
-    txt_document: TxtDocument = "file",
-    on_error: OnErrorOption = "error",
+    read: ReadOptions = AS_USUAL,
     json: AsJson = False,
 ) -> None:
     """Remove rare entries from a BPE or Unigram tokenizer: the folder DIR with id_map.parquet (old, new).
@@ -139,6 +118,6 @@ def prune(
         from tokpack_core.commands import results
         from tokpack_core.commands.opened_tokenizer import open_tokenizer
 
-        reading = open_files(files, text_field, content_field, id_field, lang_field, lang, txt_document, on_error)
+        reading = read.open(files)
         opened = open_tokenizer(tokenizer, pretokenizer=pretokenizer)
         results.show_run(command.prune(opened, reading, below, output, json), json)

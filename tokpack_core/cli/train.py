@@ -10,18 +10,10 @@ import typer
 from tokpack_core.cli.options import (
     LARGEST,
     AsJson,
-    ContentField,
-    Files,
-    IdField,
-    Lang,
-    LangField,
-    OnErrorOption,
     OutputFolder,
-    TextField,
-    TxtDocument,
-    open_files,
     show_errors,
 )
+from tokpack_core.cli.read_options import AS_USUAL, Files, ReadOptions, with_read_options
 
 app = typer.Typer(add_completion=False)
 
@@ -40,6 +32,7 @@ UnicodeForm = Literal["nfc", "nfkc", "none"]
 
 
 @app.command()
+@with_read_options(images=True)
 def train(
     files: Files,
     family: Annotated[Family, typer.Option(help="Kind of tokenizer.", show_default=False)],
@@ -156,13 +149,7 @@ def train(
     seed_vocabulary: Annotated[
         Path | None, typer.Option(help="sentencepiece_unigram: a file of entries, one a line, to start from.")
     ] = None,
-    text_field: TextField = "text",
-    content_field: ContentField = None,
-    id_field: IdField = None,
-    lang_field: LangField = None,
-    lang: Lang = None,
-    txt_document: TxtDocument = "file",
-    on_error: OnErrorOption = "error",
+    read: ReadOptions = AS_USUAL,
     json: AsJson = False,
 ) -> None:
     """Train a tokenizer on files, all of their text: the folder DIR and DIR.manifest.json.
@@ -201,5 +188,5 @@ def train(
             "seed_vocabulary": None if seed_vocabulary is None else str(seed_vocabulary),
         }
         config = command.train_config(family, vocab_size, special_token or [], options)
-        reading = open_files(files, text_field, content_field, id_field, lang_field, lang, txt_document, on_error)
+        reading = read.open(files)
         results.show_run(command.train(config, unicode, reading, output, json), json)
