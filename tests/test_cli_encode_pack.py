@@ -78,7 +78,8 @@ def test_train_gives_the_tokenizer_that_the_manifest_names(folder: Path) -> None
     assert_digests_right(folder / "tok")
     assert [Path(entry["path"]).name for entry in content["inputs"]] == ["0.jsonl", "1.jsonl", "2.jsonl"]
     assert content["counts"]["documents"] == len(texts(folder))
-    lines = sorted(f"{sha256(file)}  {file.name}\n" for file in (folder / "tok").iterdir())
+    files = [file for file in (folder / "tok").rglob("*") if file.is_file()]
+    lines = sorted(f"{sha256(file)}  {file.relative_to(folder / 'tok')}\n" for file in files)
     assert content["tokenizer"]["digest"] == hashlib.sha256("".join(lines).encode()).hexdigest()
 
 

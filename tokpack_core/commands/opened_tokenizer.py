@@ -87,5 +87,9 @@ def tokenizer_files(path: Path) -> tuple[FileEntry, ...]:
     file = registry.tokenizer_file(path)
     read = [found for found in (file, file.with_name(metadata.FILE_NAME)) if found.is_file()]
     if metadata.read_metadata(file.parent) is not None:
-        read = sorted(found for found in file.parent.iterdir() if found.is_file() and found.name != MANIFEST)
-    return tuple(FileEntry(found.name, found.stat().st_size, sha256_of(found)) for found in read)
+        own = file.parent / MANIFEST
+        read = sorted(found for found in file.parent.rglob("*") if found.is_file() and found != own)
+    names = [found.relative_to(file.parent).as_posix() for found in read]
+    return tuple(
+        FileEntry(name, found.stat().st_size, sha256_of(found)) for name, found in zip(names, read, strict=True)
+    )
