@@ -4,15 +4,18 @@ The peers are the published packages' own functions, imported as they stand; one
 said so. They need not be in the project's environment (without their torch and CUDA extras they are small):
 
     pip install --target peers --no-deps trl datasets dill multiprocess xxhash axolotl accelerate ai2-olmo-core
-    pip install --target peers cached_path omegaconf bettermap
+    pip install --target peers cached_path omegaconf bettermap dataclass-extensions google-cloud-storage
     PYTHONPATH=peers python benchmarks/packing.py [DOCUMENTS] [SEQUENCE_LENGTH]
 
     TRL         trl.data_utils._pack_bfd, the function behind `packing_strategy="bfd"`, over batches of 1,000 documents
-                as `pack_dataset` maps it, and over the whole set; cutting what is longer (its default truncates it).
-                Tokens are of Arrow's null type, so copying them costs it nothing.
-    OLMo-core   olmo_core.data.utils.InstancePacker over the whole set, given pieces as its `fragment` strategy cuts.
+                as `pack_dataset` maps it, and over the whole set. Tokens are of Arrow's null type, so copying them
+                costs it nothing.
+    OLMo-core   olmo_core.data.utils.InstancePacker over the whole set.
     Axolotl     axolotl.utils.samplers.multipack.pack_parallel with its sampler's defaults (first fit in groups of
-                100,000), one process, given the same pieces (it drops longer documents itself).
+                100,000), one process.
+
+Each packs the pieces of documents longer than a pack, and once more what its defaults leave of the documents: TRL
+("bfd") and OLMo-core (`long_doc_strategy`) truncate longer ones, Axolotl (`excess_length_strategy`) drops them.
 
 `plain` is best-fit-decreasing in good plain Python: sorted rooms searched by bisection. Lengths are lognormal like web
 documents (median 600 tokens, sigma 1.2). CPU time of this process; what is compiled is compiled before it is timed.
@@ -117,18 +120,18 @@ def in_batches(lengths: np.ndarray, capacity: int) -> Loads:
     return np.concatenate([bisecting_best_fit(lengths[i : i + 1_000], capacity) for i in range(0, lengths.size, 1_000)])
 
 
-def peers() -> Iterable[tuple[str, bool, Packer]]:
-    """Name, whether it is given whole documents, packer."""
-    yield "plain, whole set", False, bisecting_best_fit
-    yield "plain, batches of 1,000", False, in_batches
-    for name, whole, load in [
-        ("TRL, batches of 1,000", True, lambda: trl_packer(1_000)),
-        ("TRL, whole set", True, lambda: trl_packer(1 << 62)),
-        ("OLMo-core", False, olmo_packer),
-        ("Axolotl", False, axolotl_packer),
+def peers() -> Iterable[tuple[str, tuple[str, ...], Packer]]:
+    """Name, what it is given (cut, truncated, dropped: what happens to documents longer than a pack), packer."""
+    yield "plain, whole set", ("cut",), bisecting_best_fit
+    yield "plain, batches of 1,000", ("cut",), in_batches
+    for name, given, load in [
+        ("TRL, batches of 1,000", ("cut", "truncated"), lambda: trl_packer(1_000)),
+        ("TRL, whole set", ("cut",), lambda: trl_packer(1 << 62)),
+        ("OLMo-core", ("cut", "truncated"), olmo_packer),
+        ("Axolotl", ("cut", "dropped"), axolotl_packer),
     ]:
         try:
-            yield name, whole, load()
+            yield name, given, load()
         except ImportError as error:
             print(f"{name}: left out, {error}")
 
@@ -142,17 +145,23 @@ def cpu_seconds(work: Callable[[], object]) -> tuple[float, object]:
 def show(name: str, seconds: float, plan: PackingPlan, packs: int, lengths: np.ndarray, capacity: int) -> None:
     """One line; the figures of truncation depend on the pieces, those of padding on the number of packs."""
     f = packing_figures(plan, lengths, capacity)
-    bound = f.lower_bound_packs
-    padding = packs * capacity - f.tokens
+    packed = f.tokens - f.tokens_lost
+    filled = packed / (packs * capacity)
     print(
-        f"{name:<30}{lengths.size / seconds:>14,.0f}{packs - bound:>12,}{f.tokens / (packs * capacity):>13.5f}"
-        f"{f.needless_cuts:>10,}{f.unavoidable_cuts:>13,}{f.tokens_lost:>6,}{f.out_of_context_tokens:>16,}{padding:>15,}"
+        f"{name:<34}{lengths.size / seconds:>14,.0f}{packs - f.lower_bound_packs:>12,}{filled:>13.5f}"
+        f"{f.needless_cuts:>10,}{f.unavoidable_cuts:>13,}{f.tokens_lost:>14,}{f.out_of_context_tokens:>16,}"
+        f"{packs * capacity - packed:>15,}"
     )
 
 
-def alone(pieces: Pieces) -> PackingPlan:
-    offsets = np.arange(pieces.document.size + 1, dtype=np.int64)
-    return PackingPlan(offsets, pieces.document, pieces.start, pieces.length, pieces.chunk, pieces.chunks)
+def alone(pieces: Pieces, given: str, lengths: np.ndarray, capacity: int) -> PackingPlan:
+    """The pieces that are packed, each by itself."""
+    if given == "cut":
+        kept = np.ones(pieces.document.size, bool)
+    else:
+        kept = pieces.chunk == 0 if given == "truncated" else lengths[pieces.document] <= capacity
+    columns = (pieces.document, pieces.start, pieces.length, pieces.chunk, pieces.chunks)
+    return PackingPlan(np.arange(kept.sum() + 1, dtype=np.int64), *(column[kept] for column in columns))
 
 
 def main() -> None:
@@ -162,8 +171,8 @@ def main() -> None:
     pieces = cut(lengths, capacity)
     print(f"{documents:,} documents, {int(lengths.sum()):,} tokens, sequence length {capacity}\n")
     print(
-        f"{'packer':<30}{'documents/CPU-s':>16}{'packs over':>10}{'utilization':>13}"
-        f"{'needless':>10}{'unavoidable':>13}{'lost':>6}{'out of context':>16}{'padding':>15}"
+        f"{'packer':<34}{'documents/CPU-s':>16}{'packs over':>10}{'utilization':>13}"
+        f"{'needless':>10}{'unavoidable':>13}{'lost':>14}{'out of context':>16}{'padding':>15}"
     )
     ours = [
         PackingConfig(strategy=s, sequence_length=capacity) for s in ("best_fit", "first_fit_decreasing", "first_fit")
@@ -176,13 +185,15 @@ def main() -> None:
         seconds, plan = min(runs, key=lambda run: run[0])
         name = f"tokpack {packing.strategy}" + (f", noise {packing.noise}" if packing.noise else "")
         show(name, seconds, plan, plan.packs, lengths, capacity)
-    for name, whole, packer in peers():
-        given = lengths if whole else pieces.length.astype(np.int64)
-        packer(given[:1_000], capacity)
-        seconds, loads = cpu_seconds(lambda packer=packer, given=given: packer(given, capacity))
-        if int(loads.sum()) != int(lengths.sum()) or loads.max() > capacity:
-            print(f"{name}: gives {int(loads.sum()):,} tokens, not {int(lengths.sum()):,}")
-        show(name, seconds, alone(pieces), loads.size, lengths, capacity)
+    for name, givens, packer in peers():
+        for given in givens:
+            plan = alone(pieces, given, lengths, capacity)
+            sizes = plan.length.astype(np.int64)
+            packer(sizes[:1_000], capacity)
+            seconds, loads = cpu_seconds(lambda packer=packer, sizes=sizes: packer(sizes, capacity))
+            if int(loads.sum()) != int(sizes.sum()) or loads.max() > capacity:
+                print(f"{name}: gives {int(loads.sum()):,} tokens, not {int(sizes.sum()):,}")
+            show(f"{name}, {given}", seconds, plan, loads.size, lengths, capacity)
 
 
 if __name__ == "__main__":

@@ -235,6 +235,19 @@ def test_the_ui_shows_what_images_cost(pages: Pages) -> None:
     packed = packing_metadata(pages.built["packed_sequences/mixed"])
     assert 0 < packed["vision_share"] < shown["vision_share"] < 1
     assert "vision_scheme" not in shards_metadata(pages.built["tokenized_shards/bpe/plain"])
+    compared = {record.data["setting"]: record.data for record in packed["compression"].records}
+    assert len(compared) == 5
+    counts = pages.built["packed_sequences/mixed"].counts["figures"]
+    for setting, row in compared.items():
+        vision = VisionConfig(scheme="qwen2_5_vl", max_pixels=int(setting.split()[1].replace(",", "")))
+        images = [block for content in pages.documents.values() for block in content if block["type"] == "image"]
+        sides = (np.array([image[side] for image in images]) for side in ("width", "height"))
+        tokens = int(image_tokens(*sides, vision).sum())
+        everything = counts["tokens"] - counts["image_tokens"] + tokens
+        assert row["image_tokens"] == tokens
+        assert row["vision_share"] == pytest.approx(tokens / everything, abs=1e-6)
+        assert row["packs_at_least"] == max(-(-everything // S), -(-len(images) // 3))
+        assert row["configured"] == (vision == VISION)
 
 
 def test_text_corpora_of_the_same_dataset_have_no_modes(pages: Pages) -> None:

@@ -155,13 +155,20 @@ def vision_metadata(vision: dict[str, Any], tokens: int) -> Shown:
     return shown | ({"vision_warnings": " ".join(vision["warnings"])} if vision["warnings"] else {})
 
 
+COMPRESSION = ["setting", "configured", "image_tokens", "vision_share", "packs_at_least", "largest_image"]
+
+
 def packing_metadata(built: Built) -> Shown:
     found = built.counts["figures"]
     names = ["utilization", "packs", "tokens", "documents", "padding", "needless_cuts", "unavoidable_cuts"]
     names += ["images", "vision_share"] if found.get("images") else []
     rows = [{"corpus_and_split": place, **of} for place, of in built.counts["by_split"].items()]
     fill = built.counts["packs_by_fill"]
+    vision = built.counts.get("vision") or {"compression": [], "warnings": []}
+    options = {"compression": table(vision["compression"], COMPRESSION)} if vision["compression"] else {}
+    options |= {"vision_warnings": " ".join(vision["warnings"])} if vision["warnings"] else {}
     return {
+        **options,
         "fill": dg.MetadataValue.md(bars(fill, "packs by fill, from empty to full")),
         **figures(found, (*names, "tokens_lost", "tokens_dropped")),
         "packs_by_fill": table(fill_rows(fill), ["filled", "packs", "share", "bar"]),

@@ -38,7 +38,7 @@ from tokpack_core.packing.policies import image_figures, pack_documents
 from tokpack_core.packing.truncation import PackingFigures, packing_figures
 from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.framing import framed
-from tokpack_core.tokenizers.interleaved import ImageCounts
+from tokpack_core.tokenizers.interleaved import ImageCounts, compression
 from tokpack_core.training.segments import ImageAttention
 
 Int64 = npt.NDArray[np.int64]
@@ -122,7 +122,7 @@ def pack(prefixes: list[Path], output: Path, packing: Packing, quiet: bool) -> d
         if has_images(inputs):
             counts["packed_images"] = measured.exported.images
             counts["packed_image_tokens"] = measured.exported.image_tokens
-            counts["vision"] = common_vision(inputs)
+            counts["vision"] = common_vision(inputs, measured.figures, packing.config)
         read = [path(item.prefix) for item in inputs for path in (bin_path, idx_path)]
         described = [describe_file(path) for path in read]
         return write_manifest(draft, "pack", packing.parameters(), described, counts, common_tokenizer(inputs))
@@ -185,7 +185,7 @@ def block_images(inputs: list[TokenInput], block: list[Run]) -> ImageSpans | Non
     return ImageSpans(np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]), start, length)
 
 
-def common_vision(inputs: list[TokenInput]) -> dict[str, Any] | None:
+def common_vision(inputs: list[TokenInput], figures: PackingFigures, packing: PackingConfig) -> dict[str, Any] | None:
     """What the manifests of the inputs say of images, summed; None if one with images says nothing."""
     manifests = [item.manifest for item in inputs if item.index.modes is not None]
     found = [manifest.content["counts"].get("vision") if manifest else None for manifest in manifests]
@@ -194,7 +194,8 @@ def common_vision(inputs: list[TokenInput]) -> dict[str, Any] | None:
         return None
     total = sum((ImageCounts.from_dict(vision) for vision in told), ImageCounts())
     warnings = sorted({warning for vision in told for warning in vision["warnings"]})
-    return {"scheme": told[0]["scheme"], **total.as_dict(), "warnings": warnings}
+    options = compression(total, figures, packing)
+    return {"scheme": told[0]["scheme"], **total.as_dict(), "compression": options, "warnings": warnings}
 
 
 def block_source(inputs: list[TokenInput], block: list[Run]) -> tuple[TokenSource, Int64]:

@@ -39,12 +39,24 @@ def show_run(manifest: dict[str, Any], json: bool) -> None:
     show_rows(rows + flat(counts) + allocated(allocation) + flat(troubles))
     for warning in counts.get("encoder_warnings", []):
         console().print(Text(f"  warning: {warning}", "yellow"))
+    show_compression((counts.get("vision") or {}).get("compression", []))
     for warning in (counts.get("vision") or {}).get("warnings", []):
         console().print(Text(f"note: {warning}", "yellow"))
     for place in counts.get("round_trip", {}).get("examples", []):
         console().print(Text(f"  lost: {place}", "yellow"))
     for example in reading.get("examples", []):
         console().print(Text(f"  {example['file']}, {example['row']}: {example['reason']}", "yellow"))
+
+
+def show_compression(options: list[dict[str, Any]]) -> None:
+    """What the images would take under other settings of their scheme, a line each."""
+    if not options:
+        return
+    table = Table("images under", "image tokens", "of all", "packs, at least", box=None, padding=(0, 2, 0, 0))
+    for row in options:
+        figures = f"{row['image_tokens']:,}", f"{row['vision_share']:.1%}", f"{row['packs_at_least']:,}"
+        table.add_row(row["setting"], *figures, style="bold" if row["configured"] else "")
+    console().print(table)
 
 
 def allocated(allocation: dict[str, Any]) -> list[tuple[str, str]]:

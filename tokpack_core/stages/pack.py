@@ -33,11 +33,13 @@ from tokpack_core.stages import tokenizer as tokenizer_stage
 from tokpack_core.stages.asset import Built, Workplace, current, finish, read_json, write_json
 from tokpack_core.stages.runs import cut_runs
 from tokpack_core.stages.shards import DOCUMENTS, Shard, read_shards
+from tokpack_core.stages.shards import asset_key as shards_key
 from tokpack_core.stages.unit import Unit, run_units
 from tokpack_core.store import actions, objects
 from tokpack_core.store.actions import Action, library_versions
 from tokpack_core.store.objects import ObjectFile, ObjectRef
 from tokpack_core.store.store import Store
+from tokpack_core.tokenizers.interleaved import ImageCounts, compression
 from tokpack_core.verdict import Verdict
 
 STAGE = "packed_sequences"
@@ -95,10 +97,24 @@ def build(work: Workplace, dataset: str) -> Built:
     ]
     tokenizer, _ = tokenizer_stage.current_tokenizer(work, config.tokenizer)
     parameters = config.packing.parameters()
-    action = Action(STAGE, VERSION, parameters, {"tokenizer": str(tokenizer), "blocks": rows})
+    inputs: dict[str, Any] = {"tokenizer": str(tokenizer), "blocks": rows}
+    vision = vision_counts(work, config)
+    inputs |= {"vision": vision} if vision else {}
+    action = Action(STAGE, VERSION, parameters, inputs)
     reads = tuple(ObjectFile(ref, FILL) for ref in results.refs)
-    unit = Unit(action, partial(write_blocks, work.store, rows, str(tokenizer), parameters), reads=reads)
+    unit = Unit(action, partial(write_blocks, work.store, rows, str(tokenizer), config.packing, vision), reads=reads)
     return finish(work, asset_key(dataset), unit, results)
+
+
+def vision_counts(work: Workplace, config: DatasetConfig) -> dict[str, Any] | None:
+    """What the shards of all corpora say of images, summed; None if none holds images."""
+    refs = [current(work, shards_key(config.tokenizer, corpus))[0] for corpus in sorted(config.mixture)]
+    found = [objects.read_manifest(work.store, ref).counts.get("vision") for ref in refs]
+    told = [vision for vision in found if vision is not None]
+    if not told:
+        return None
+    total = sum((ImageCounts.from_dict(vision) for vision in told), ImageCounts())
+    return {"scheme": told[0]["scheme"], **total.as_dict(), "warnings": told[0]["warnings"]}
 
 
 def shard_runs(shards: list[Shard]) -> list[list[Shard]]:
@@ -198,7 +214,12 @@ def write_segments(plan: PackingPlan, documents: Documents, path: Path) -> None:
 
 
 def write_blocks(
-    store: Store, rows: list[dict[str, Any]], tokenizer: str, parameters: dict[str, Any], folder: Path
+    store: Store,
+    rows: list[dict[str, Any]],
+    tokenizer: str,
+    packing: PackingConfig,
+    vision: dict[str, Any] | None,
+    folder: Path,
 ) -> dict[str, Any]:
     """Lists the blocks in their final order and sums their figures by corpus and split."""
     total = PackingFigures()
@@ -221,7 +242,9 @@ def write_blocks(
     split_figures = {place: figures.as_dict() for place, figures in by_split.items()}
     sums = {"figures": total.as_dict(), "by_split": split_figures, "mixing": mixing.as_dict()}
     sums["packs_by_fill"] = fill
-    return {"tokenizer": tokenizer, **parameters, **sums}
+    if vision:
+        sums["vision"] = vision | {"compression": compression(ImageCounts.from_dict(vision), total, packing)}
+    return {"tokenizer": tokenizer, **packing.parameters(), **sums}
 
 
 def first_rows(rows: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:

@@ -10,13 +10,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tokpack_core.config import PackingConfig
 from tokpack_core.config.vision import VisionConfig
 from tokpack_core.corpus.content import IMAGE, block_offsets, column, has_content, is_image, text_blocks
 from tokpack_core.errors import InputError
 from tokpack_core.packing.image_spans import ImageSpans
+from tokpack_core.packing.truncation import PackingFigures
 from tokpack_core.tokenizers.encoded import Encode, Encoded
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.vision.schemes import QWEN_MAX_RATIO, compared, image_tokens
+from tokpack_core.vision.settings import budget_rows, tokens_by_setting
 
 Int64 = npt.NDArray[np.int64]
 SPAN = pa.struct({"start": pa.int64(), "length": pa.int64(), "mode": pa.int8(), "image": pa.string()})
@@ -62,16 +65,23 @@ class ImageCounts:
     """Images that the scheme refuses and that are left out."""
     compared: tuple[tuple[str, int], ...] = ()
     """Tokens of the same images under each scheme, refused ones not counted."""
+    settings: tuple[tuple[str, int, int], ...] = ()
+    """Of the same images under other settings of the scheme: name, tokens, tokens of the largest image."""
 
     def __add__(self, other: ImageCounts) -> ImageCounts:
         by_scheme = dict(self.compared)
         for scheme, tokens in other.compared:
             by_scheme[scheme] = by_scheme.get(scheme, 0) + tokens
+        by_setting = {name: (tokens, largest) for name, tokens, largest in self.settings}
+        for name, tokens, largest in other.settings:
+            summed, most = by_setting.get(name, (0, 0))
+            by_setting[name] = summed + tokens, max(most, largest)
         return ImageCounts(
             self.images + other.images,
             self.tokens + other.tokens,
             self.refused + other.refused,
             tuple(sorted(by_scheme.items())),
+            tuple((name, *figures) for name, figures in by_setting.items()),
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -80,6 +90,9 @@ class ImageCounts:
             "image_tokens": self.tokens,
             "images_refused": self.refused,
             "image_tokens_by_scheme": dict(self.compared),
+            "image_tokens_by_setting": [
+                {"setting": name, "tokens": tokens, "largest": largest} for name, tokens, largest in self.settings
+            ],
         }
 
     @classmethod
@@ -87,7 +100,16 @@ class ImageCounts:
         """The inverse of `as_dict`; what is missing is nothing."""
         by_scheme = counts.get("image_tokens_by_scheme", {})
         images, tokens, refused = (counts.get(name, 0) for name in ("images", "image_tokens", "images_refused"))
-        return cls(images, tokens, refused, tuple(sorted(by_scheme.items())))
+        rows = counts.get("image_tokens_by_setting", [])
+        settings = tuple((row["setting"], row["tokens"], row["largest"]) for row in rows)
+        return cls(images, tokens, refused, tuple(sorted(by_scheme.items())), settings)
+
+
+def compression(found: ImageCounts, figures: PackingFigures, packing: PackingConfig) -> list[dict[str, Any]]:
+    """What the documents of a packing would take under other settings of the scheme: see `vision.settings`."""
+    text = figures.tokens - figures.image_tokens
+    limits = packing.sequence_length, packing.images_per_pack
+    return budget_rows(found.settings, found.tokens, found.images, text, *limits)
 
 
 def encode_text(tokenizer: Tokenizer, batch: pa.RecordBatch, encode: Encode | None = None) -> Encoded:
@@ -155,9 +177,13 @@ def encode_interleaved(
         lengths[kept],
         content.flatten().field("image").filter(pa.array(kept)),
     )
-    by_scheme = compared(width[~refused], height[~refused], vision)
+    sizes = width[~refused], height[~refused]
     counts = ImageCounts(
-        spans.start.size, int(spans.length.sum()), int(refused.sum()), tuple(sorted(by_scheme.items()))
+        spans.start.size,
+        int(spans.length.sum()),
+        int(refused.sum()),
+        tuple(sorted(compared(*sizes, vision).items())),
+        tokens_by_setting(*sizes, vision),
     )
     return Encoded(ids, documents), spans, counts
 
