@@ -157,8 +157,16 @@ def test_pretrained_needs_a_path() -> None:
 @pytest.mark.parametrize(
     ("family", "option", "takers"),
     [
-        ("sentencepiece_bpe", {"pretokenizer": "cl100k"}, "byte_bpe, word, superbpe, boundless_bpe, cnf_mce"),
-        ("byte_bpe", {"character_coverage": 0.9995}, "sentencepiece_bpe, sentencepiece_unigram, wordpiece"),
+        (
+            "sentencepiece_bpe",
+            {"pretokenizer": "cl100k"},
+            "byte_bpe, word, superbpe, boundless_bpe, modular_bpe, cnf_mce",
+        ),
+        (
+            "byte_bpe",
+            {"character_coverage": 0.9995},
+            "sentencepiece_bpe, sentencepiece_unigram, modular_unigram, wordpiece",
+        ),
         ("byte_bpe", {"wordpiece_criterion": "frequency"}, "wordpiece"),
         ("sentencepiece_unigram", {"min_frequency": 2}, "byte_bpe, wordpiece, character, word"),
         ("word", {"path": "x.model"}, "pretrained"),

@@ -38,7 +38,7 @@ class MergeLoop:
         Returns the number of tokens, the arena, and the length of each token in cells.
         """
         cells = np.ones(len(self.merges), np.int32)
-        scratch = self._scratch()
+        scratch = scratch_of(self.workers, len(self.merges))
         first_share = [array[:1] for array in scratch]
         many = MANY if self.workers > 1 else UNLIMITED
         rest: Any = [*pairs, *heap_of(*pairs[:2], arena, self.begins, *self.limits[1:])]
@@ -59,13 +59,6 @@ class MergeLoop:
             if place < 0:
                 return tokens, arena, cells
             rest = self._merge_together(place, stop, tokens - 1, rest, cells, scratch, arena)
-
-    def _scratch(self) -> tuple[Array, ...]:
-        """numbers, totals, targets, touched, tally, with a share for each worker."""
-        shape = (self.workers, 2, len(self.merges))
-        numbers, totals = np.zeros(shape, np.int32), np.zeros(shape, np.int64)
-        targets, touched = np.empty(shape, np.int64), np.empty(shape, np.int32)
-        return numbers, totals, targets, touched, np.zeros((self.workers, 4), np.int64)
 
     def _merge_together(
         self, place: int, stop: int, token: int, rest: Any, cells: Array, scratch: tuple[Array, ...], arena: Array
@@ -89,3 +82,11 @@ class MergeLoop:
         rest = settle(*rest, *scratch, arena, self.begins, left, right, token, joined, *self.limits)
         list(self.threads.map(written, range(self.workers)))
         return rest
+
+
+def scratch_of(workers: int, tokens: int) -> tuple[Array, ...]:
+    """numbers, totals, targets, touched, tally, with a share for each worker."""
+    shape = (workers, 2, tokens)
+    numbers, totals = np.zeros(shape, np.int32), np.zeros(shape, np.int64)
+    targets, touched = np.empty(shape, np.int64), np.empty(shape, np.int32)
+    return numbers, totals, targets, touched, np.zeros((workers, 4), np.int64)

@@ -43,6 +43,9 @@ def encode(
     parse_special_tokens: Annotated[
         bool, typer.Option("--parse-special-tokens", help="Text that looks like a special token is one.")
     ] = False,
+    by_language: Annotated[
+        bool, typer.Option("--by-language", help="Modular: each document by the sub-tokenizer of its language.")
+    ] = False,
     workers: Workers = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Keep what is done when stopped, and go on from where a run was stopped.")
@@ -80,6 +83,7 @@ def encode(
             parse_special_tokens=parse_special_tokens,
             workers=workers or default_engine().workers,
             resume=resume,
+            by_language=by_language,
         )
         opened = open_tokenizer(tokenizer, eod, image_token, pretokenizer)
         scheme = command.vision_config(vision, vision_parameter or [])

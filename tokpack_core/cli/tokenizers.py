@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -91,6 +92,24 @@ def supertokens(
         limits = ExtensionLimits(top_k, min_frequency, max_words)
         reading = read.open(files)
         results.show_run(command.supertokens(open_tokenizer(tokenizer), limits, reading, output, json), json)
+
+
+@app.command()
+def subset(
+    tokenizer: Annotated[
+        Path, typer.Argument(metavar="TOKENIZER", help="A folder with a modular tokenizer.", show_default=False)
+    ],
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder.", show_default=False)],
+    languages: Annotated[str, typer.Option(metavar="A,B,...", help="Languages that stay.", show_default=False)],
+    json: AsJson = False,
+) -> None:
+    """Write the sub-tokenizer of some languages of a modular tokenizer: the folder OUT, with the same ids."""
+    with show_errors(json):
+        from tokpack_core.commands import results
+        from tokpack_core.commands import subset as command
+        from tokpack_core.commands.opened_tokenizer import open_tokenizer
+
+        results.show_run(command.subset(open_tokenizer(tokenizer), languages.split(","), output), json)
 
 
 @app.command()

@@ -26,6 +26,8 @@ Family = Literal[
     "word",
     "superbpe",
     "boundless_bpe",
+    "modular_bpe",
+    "modular_unigram",
     "cnf_mce",
 ]
 UnicodeForm = Literal["nfc", "nfkc", "none"]
@@ -39,7 +41,12 @@ def train(
     output: OutputFolder,
     vocab_size: Annotated[
         int | None,
-        typer.Option(min=1, max=LARGEST, help="Special tokens included.", show_default="the sum of --allocation"),
+        typer.Option(
+            min=1,
+            max=LARGEST,
+            help="Special tokens included; modular: by language.",
+            show_default="the sum of --allocation",
+        ),
     ] = None,
     special_token: Annotated[
         list[str] | None,
@@ -51,8 +58,8 @@ def train(
     pretokenizer: Annotated[
         str | None,
         typer.Option(
-            help="byte_bpe, word, superbpe, boundless_bpe, cnf_mce: regex that splits text: gpt2, cl100k, o200k, "
-            "superbpe, qwen2, llama3, deepseek_v3 or regex:PATTERN.",
+            help="byte_bpe, modular_bpe, word, superbpe, boundless_bpe, cnf_mce: regex that splits text: gpt2, cl100k, "
+            "o200k, superbpe, qwen2, llama3, deepseek_v3 or regex:PATTERN.",
             show_default="cl100k",
         ),
     ] = None,
@@ -149,6 +156,14 @@ def train(
     seed_vocabulary: Annotated[
         Path | None, typer.Option(help="sentencepiece_unigram: a file of entries, one a line, to start from.")
     ] = None,
+    languages: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B+C,*",
+            help="Modular: languages in the order of training; + joins some, * is all others.",
+            show_default="all, most non-ASCII first",
+        ),
+    ] = None,
     read: ReadOptions = AS_USUAL,
     json: AsJson = False,
 ) -> None:
@@ -185,6 +200,7 @@ def train(
             "export": export,
             "refills": refills,
             "refill_share": refill_share,
+            "languages": command.named_languages(languages),
             "seed_vocabulary": None if seed_vocabulary is None else str(seed_vocabulary),
         }
         config = command.train_config(family, vocab_size, special_token or [], options)

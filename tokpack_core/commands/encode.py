@@ -41,6 +41,7 @@ from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.encoder_choice import encoder_choice
 from tokpack_core.tokenizers.framing import framed, surrounded
 from tokpack_core.tokenizers.special_tokens_in_text import encode_with_special_tokens
+from tokpack_core.tokenizers.sub_tokenizers import EncodeBy, SubTokenizers, encode_plain
 
 __all__ = ["EncodeOptions", "encode", "vision_config"]
 
@@ -57,6 +58,7 @@ class EncodeOptions:
         json_keys: fields to encode; none: the one that `Reading` names, to PREFIX itself.
         add_special_tokens: the tokenizer's own post-processor puts its tokens around each document.
         parse_special_tokens: text that looks like a special token is one.
+        by_language: each document has the ids of its language's sub-tokenizer, if the tokenizer has one.
         workers: threads that encode.
         resume: what is done is kept when the run is stopped, and a run that was stopped goes on.
     """
@@ -67,6 +69,7 @@ class EncodeOptions:
     parse_special_tokens: bool = False
     workers: int = 1
     resume: bool = False
+    by_language: bool = False
 
     def require_plain(self) -> None:
         """Raises InputError for an option that documents with images do not have."""
@@ -75,6 +78,7 @@ class EncodeOptions:
             "--add-special-tokens": self.add_special_tokens,
             "--parse-special-tokens": self.parse_special_tokens,
             "--resume": self.resume,
+            "--by-language": self.by_language,
         }
         for name, value in chosen.items():
             if value:
@@ -82,7 +86,8 @@ class EncodeOptions:
 
     def parameters(self) -> dict[str, Any]:
         """What shapes the output."""
-        chosen = {"add_special_tokens": self.add_special_tokens, "parse_special_tokens": self.parse_special_tokens}
+        names = ("add_special_tokens", "parse_special_tokens", "by_language")
+        chosen = {name: getattr(self, name) for name in names}
         given = {name: True for name, on in chosen.items() if on}
         return {"append_eod": self.append_eod} | given | ({"json_keys": self.json_keys} if self.json_keys else {})
 
@@ -98,12 +103,15 @@ class Encoder:
         missing = "say which one it is with --eod, or leave out --append-eod"
         self.eod = opened.require_eod(missing) if options.append_eod else None
         self._around = opened.added_around() if options.add_special_tokens else None
+        self._languages = SubTokenizers(opened.tokenizer) if options.by_language else None
 
-    def encode(self, texts: pa.Array) -> Encoded:
-        if self._options.parse_special_tokens:
-            encoded = encode_with_special_tokens(self._tokenizer, texts)
+    def encode(self, batch: pa.RecordBatch) -> Encoded:
+        """`batch`: the columns `text` and `lang`."""
+        one: EncodeBy = encode_with_special_tokens if self._options.parse_special_tokens else encode_plain
+        if self._languages is None:
+            encoded = one(self._tokenizer, batch["text"])
         else:
-            encoded = self._tokenizer.encode(texts)
+            encoded = self._languages.encode(batch["text"], batch["lang"], one)
         if self._around is not None:
             encoded = surrounded(encoded, *self._around)
         if self.eod is not None:
@@ -182,7 +190,7 @@ def encode_batch(encoder: Encoder, file: str, batch: pa.RecordBatch) -> tuple[in
     def name(number: int) -> str:
         return f"{file}, row {batch['row'][number].as_py()}: this document"
 
-    return weight(batch), encode_checked(encoder.encode, batch["text"], itself, encoder.vocab_size, name)
+    return weight(batch), encode_checked(encoder.encode, batch, itself, encoder.vocab_size, name)
 
 
 def weight(batch: pa.RecordBatch) -> int:

@@ -56,11 +56,7 @@ class Reading:
         """
         finished = 0
         for file in self.files:
-            for batch in self.documents(file, self.options, self.problems, partial(add, on_done, finished)):
-                if self.lang is not None:
-                    langs = pc.fill_null(batch["lang"], self.lang)
-                    batch = batch.set_column(batch.schema.get_field_index("lang"), "lang", langs)
-                yield batch
+            yield from self.documents(file, self.options, self.problems, partial(add, on_done, finished))
             finished += file.size
         self.require_documents(self.problems)
 
@@ -72,6 +68,9 @@ class Reading:
         with file.opened() as path:
             self.describe(file, path)
             for batch in read_documents(path, file.shown, options, problems):
+                if self.lang is not None:
+                    langs = pc.fill_null(batch["lang"], self.lang)
+                    batch = batch.set_column(batch.schema.get_field_index("lang"), "lang", langs)
                 yield batch
                 text_bytes += batch["text"].nbytes
                 # Within a file the text stands in for the place in the file, which no reader tells.

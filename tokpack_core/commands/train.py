@@ -14,12 +14,13 @@ from tokpack_core.commands.output import MANIFEST_ENDING, new_output
 from tokpack_core.commands.progress import OnDone, progress
 from tokpack_core.commands.reading import Reading, normalized
 from tokpack_core.commands.run_manifest import write_manifest
-from tokpack_core.config import SpecialTokens, TrainConfig, UnicodeForm
+from tokpack_core.config import MODULAR, SpecialTokens, TrainConfig, UnicodeForm
 from tokpack_core.corpus.content import per_text_block, text_blocks
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.checked_export import FirstTexts, FirstTextsByDomain, save_checked
 from tokpack_core.tokenizers.domains import by_domain
+from tokpack_core.tokenizers.language_texts import LabelledTexts
 from tokpack_core.tokenizers.protocol import Tokenizer
 
 
@@ -43,6 +44,10 @@ def train(config: TrainConfig, unicode: UnicodeForm, reading: Reading, output: P
 
 def trained(config: TrainConfig, unicode: UnicodeForm, reading: Reading, on_done: OnDone) -> tuple[Tokenizer, pa.Array]:
     """A tokenizer and the first of its training text."""
+    if config.family in MODULAR:
+        first = FirstTexts()
+        tokenizer = registry.train_modular(config, labelled(reading, unicode, on_done), unicode, first.keep)
+        return tokenizer, first.kept()
     if config.allocation is None:
         read = FirstTexts(texts(reading, unicode, on_done))
         return registry.train(config, iter(read), unicode), read.kept()
@@ -61,8 +66,12 @@ def texts_by_domain(
 
 
 def texts(reading: Reading, unicode: UnicodeForm, on_done: OnDone) -> Iterator[pa.Array]:
+    return (batch for batch, _ in labelled(reading, unicode, on_done))
+
+
+def labelled(reading: Reading, unicode: UnicodeForm, on_done: OnDone) -> Iterator[LabelledTexts]:
     for batch in normalized(reading.batches(on_done), unicode):
-        yield text_blocks(batch)
+        yield text_blocks(batch), per_text_block(batch, "lang")
 
 
 def train_config(
@@ -93,6 +102,13 @@ def parse_allocation(quotas: list[str]) -> dict[str, int] | None:
             raise InputError(f"--allocation {text}: write DOMAIN=ENTRIES, each domain once, as en=20000")
         found[domain] = int(entries)
     return found or None
+
+
+def named_languages(text: str | None) -> list[str | list[str]] | None:
+    """`A,B+C,*` as the configuration has it."""
+    if text is None:
+        return None
+    return [entry.split("+") if "+" in entry else entry for entry in text.split(",")]
 
 
 def parse_special_token(text: str) -> tuple[str, str]:

@@ -19,9 +19,17 @@ Family = Literal[
     "word",
     "superbpe",
     "boundless_bpe",
+    "modular_bpe",
+    "modular_unigram",
     "cnf_mce",
     "pretrained",
 ]
+MODULAR: tuple[Family, ...] = ("modular_bpe", "modular_unigram")
+"""The families that are trained language by language."""
+ALL_OTHERS = "*"
+"""Stands for all languages that are not named."""
+Language = Annotated[str, Field(min_length=1)]
+Languages = Annotated[tuple[Language | Annotated[tuple[Language, ...], Field(min_length=1)], ...], Field(min_length=1)]
 Role = Literal["eod", "pad", "bos", "unk", "image"]
 Digits = Literal["free", "single", "groups_left", "groups_right"]
 TieBreak = Literal["hugging_face", "lexicographic_greatest", "lexicographic_smallest"]
@@ -100,20 +108,30 @@ class TokenizerChecks(Model):
 
 
 TAKEN_BY: dict[str, tuple[Family, ...]] = {
-    "pretokenizer": ("byte_bpe", "word", "superbpe", "boundless_bpe", "cnf_mce", "pretrained"),
-    "digits": ("byte_bpe", "word", "superbpe", "boundless_bpe", "cnf_mce"),
-    "min_frequency": ("byte_bpe", "wordpiece", "character", "word", "superbpe", "boundless_bpe", "cnf_mce"),
-    "tie_break": ("byte_bpe", "superbpe", "boundless_bpe"),
+    "pretokenizer": ("byte_bpe", "word", "superbpe", "boundless_bpe", "modular_bpe", "cnf_mce", "pretrained"),
+    "digits": ("byte_bpe", "word", "superbpe", "boundless_bpe", "modular_bpe", "cnf_mce"),
+    "min_frequency": (
+        "byte_bpe",
+        "wordpiece",
+        "character",
+        "word",
+        "superbpe",
+        "boundless_bpe",
+        "modular_bpe",
+        "cnf_mce",
+    ),
+    "tie_break": ("byte_bpe", "superbpe", "boundless_bpe", "modular_bpe"),
     "max_token_length": ("byte_bpe", "cnf_mce"),
     "max_pretoken_bytes": ("byte_bpe",),
     "alphabet": ("byte_bpe",),
     "delete_threshold": ("byte_bpe",),
-    "character_coverage": ("sentencepiece_bpe", "sentencepiece_unigram", "wordpiece"),
-    "required_characters": ("byte_bpe", "sentencepiece_bpe", "sentencepiece_unigram"),
+    "character_coverage": ("sentencepiece_bpe", "sentencepiece_unigram", "modular_unigram", "wordpiece"),
+    "required_characters": ("byte_bpe", "sentencepiece_bpe", "sentencepiece_unigram", "modular_unigram"),
     "allocation": ("byte_bpe",),
     "id_layout": ("byte_bpe",),
     "wordpiece_criterion": ("wordpiece",),
     "seed_vocabulary": ("sentencepiece_unigram",),
+    **dict.fromkeys(("languages", "encode_by_language"), MODULAR),
     "path": ("pretrained",),
     **dict.fromkeys(("refills", "refill_share"), ("cnf_mce",)),
     **dict.fromkeys(("mergeable", "script_aware", "tie_winner", "max_words", "export"), ("boundless_bpe", "superbpe")),
@@ -162,22 +180,23 @@ class TrainConfig(SuperwordOptions):
     family: Family
     """Kind of tokenizer."""
     vocab_size: int | None = Field(default=None, ge=1, le=2**31 - 1)
-    """Entries, special tokens included; not for `pretrained`."""
+    """Entries, special tokens included; not for `pretrained`. modular_bpe, modular_unigram: those of each language's
+    sub-tokenizer; the whole has more."""
     special_tokens: SpecialTokens = SpecialTokens()
     """Strings of the special tokens."""
     pretokenizer: Pretokenizer = "cl100k"
-    """byte_bpe, word, superbpe, boundless_bpe, cnf_mce: the published regex that splits text, by name, or
+    """byte_bpe, modular_bpe, word, superbpe, boundless_bpe, cnf_mce: the published regex that splits text, by name, or
     `regex:PATTERN`, for superbpe its own by default; pretrained: that of a bare rank file, by default that of the
     published file with the same ranks."""
     digits: Digits | None = None
-    """byte_bpe, word, superbpe, boundless_bpe, cnf_mce: how runs of digits are split: not at all, one by one, in threes
-    from the left or from the right; the default is what the pretokenizer's regex does."""
+    """byte_bpe, modular_bpe, word, superbpe, boundless_bpe, cnf_mce: how runs of digits are split: not at all, one by
+    one, in threes from the left or from the right; the default is what the pretokenizer's regex does."""
     min_frequency: int = Field(default=2, ge=1, lt=2**63)
-    """byte_bpe, wordpiece, superbpe, boundless_bpe: a pair seen fewer times is not merged; character, word, cnf_mce: a
-    rarer one gets no entry."""
+    """byte_bpe, modular_bpe, wordpiece, superbpe, boundless_bpe: a pair seen fewer times is not merged; character, word,
+    cnf_mce: a rarer one gets no entry."""
     tie_break: TieBreak = "hugging_face"
-    """byte_bpe, superbpe, boundless_bpe: which of the most frequent pairs is merged: the smallest pair of ids, or the
-    greatest or smallest pair of byte strings."""
+    """byte_bpe, modular_bpe, superbpe, boundless_bpe: which of the most frequent pairs is merged: the smallest pair of
+    ids, or the greatest or smallest pair of byte strings."""
     max_token_length: int | None = Field(default=None, ge=2, le=2**31 - 1)
     """byte_bpe: a merged token has fewer bytes than this, as in Hugging Face's trainer; cnf_mce: any token, 33 by
     default."""
@@ -189,9 +208,10 @@ class TrainConfig(SuperwordOptions):
     """byte_bpe: after a merge, one of its two tokens is deleted if at least this share of its occurrences went into it
     (PickyBPE: 0.6 to 0.9)."""
     character_coverage: float = Field(default=0.9995, gt=0, le=1)
-    """sentencepiece, wordpiece: share of characters that get a piece of their own; the rest becomes bytes or unk."""
+    """sentencepiece, modular_unigram, wordpiece: share of characters that get a piece of their own; the rest becomes
+    bytes or unk."""
     required_characters: Literal["gb2312_level_1"] | None = None
-    """byte_bpe, sentencepiece: characters that get an entry however rare they are: the 3,755 common Hanzi."""
+    """byte_bpe, sentencepiece, modular_unigram: characters that get an entry however rare they are: the 3,755 common Hanzi."""
     allocation: Allocation | None = None
     """byte_bpe: entries by domain, which is a corpus or a language of documents: each is trained by itself, and all are
     merged; `reserved` is for special tokens. The sum is `vocab_size`."""
@@ -206,6 +226,10 @@ class TrainConfig(SuperwordOptions):
     """cnf_mce: share of the vocabulary that the first round filters out; it falls evenly, to none after the last."""
     seed_vocabulary: str | None = None
     """sentencepiece_unigram: a text file with one entry a line (morphemes, words) that training starts from."""
+    languages: Languages | None = None
+    """modular_bpe, modular_unigram: the languages that get a sub-tokenizer, in the order in which they are trained; a
+    list of languages gets one together, and so does `*`, all that are not named. By default every language of the
+    sample, that of the most bytes beyond ASCII first."""
     path: str | None = None
     """pretrained: tokenizer.json, x.model, x.tiktoken, or a folder with one of them."""
 
@@ -279,6 +303,11 @@ class TrainConfig(SuperwordOptions):
                 raise ValueError(f"a {self.family} tokenizer needs `vocab_size`")
         if self.delete_threshold is not None and (self.max_token_length or self.alphabet != "all_bytes"):
             raise ValueError("`delete_threshold` goes neither with `max_token_length` nor with `alphabet: seen_bytes`")
+        named = [name for entry in self.languages or () for name in ((entry,) if isinstance(entry, str) else entry)]
+        if len(set(named)) < len(named):
+            raise ValueError("`languages` names a language twice: name each once")
+        if ALL_OTHERS in named and ALL_OTHERS not in (self.languages or ()):
+            raise ValueError("`languages`: write `*`, all other languages, by itself and not in a list")
         for option, families in TAKEN_BY.items():
             if option in self.model_fields_set and self.family not in families:
                 raise ValueError(f"`{option}` has no effect on {self.family}: it is for {', '.join(families)}")
@@ -322,6 +351,9 @@ class TokenizerConfig(TrainConfig):
     """Keys the choice of sample documents."""
     bos: bool = False
     """Whether each document starts with BOS in the shards; it always ends with EOD."""
+    encode_by_language: bool = False
+    """modular_bpe, modular_unigram: whether, in the shards, a document has the ids of its language's sub-tokenizer;
+    else those of the whole vocabulary."""
     vision: VisionConfig | None = None
     """How many tokens an image becomes, in corpora with a `content_field`."""
     parallel: str | None = None

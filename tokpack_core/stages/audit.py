@@ -49,8 +49,8 @@ class Drawn:
     seed: int
 
     def rows(self, version: DatasetVersion, shard: ObjectRef, block: Block) -> pa.Table:
-        """shard_row, id, source and row of the drawn documents of the block's split."""
-        table = read_rows(version, shard, ["id", "source", "row", "split"])
+        """shard_row, id, lang, source and row of the drawn documents of the block's split."""
+        table = read_rows(version, shard, ["id", "lang", "source", "row", "split"])
         chosen = pc.equal(table["split"], block.split).to_numpy()
         if self.fraction < 1.0:
             chosen &= sample_mask(table["id"].combine_chunks(), self.seed, self.fraction)
@@ -190,7 +190,7 @@ def encode_again(
     # A document that its unchanged source file does not give is no document without a source: it differs.
     lost = missing & np.array([name not in texts.refused for name in read], np.bool_)
     table = pa.concat_tables([found, normalized_texts(version, graph, shard, documents, missing, schema)])
-    table = table.take(pc.sort_indices(table["place"]))
+    table = table.take(pc.sort_indices(table["place"])).append_column("lang", documents["lang"])
     renamed = lost | ~pc.equal(table["id"], documents["id"]).to_numpy()
     encoded = [framing.encode(tokenizer, batch)[0] for batch in table.to_batches()]
     tokens = concatenate(encoded) if encoded else Encoded(np.zeros(0, np.int32), np.zeros(1, np.int64))

@@ -116,8 +116,9 @@ def build(work: Workplace, tokenizer: str) -> Built:
     seed = work.project.tokenizers[tokenizer].seed
     sample = tokenizer_stage.recorded_sample(work, tokenizer)
     parts = [part for corpus in work.project.training_corpora(tokenizer) for part in corpus_parts(work, corpus)]
-    units = [sample_unit(work.store, ref, folder, part, seed) for part in sample]
-    units += [test_unit(ref, folder, part) for part in parts]
+    by_language = work.project.tokenizers[tokenizer].encode_by_language
+    units = [sample_unit(work.store, ref, folder, part, seed, by_language) for part in sample]
+    units += [test_unit(ref, folder, part, by_language) for part in parts]
     results = run_units(work.store, work.engine, units, work.on_progress)
     config = work.project.tokenizers[tokenizer]
     parallel = work.project.base / config.parallel if config.parallel else None
@@ -151,17 +152,25 @@ def require_parallel(path: Path | None, tokenizer: str) -> str | None:
     return sha256_of(path)
 
 
-def sample_unit(store: Store, tokenizer: ObjectRef, folder: Path, part: SamplePart, seed: int) -> Unit:
+def sample_unit(
+    store: Store, tokenizer: ObjectRef, folder: Path, part: SamplePart, seed: int, by_language: bool
+) -> Unit:
     drawn = {"split": "train", "fraction": part.fraction, "seed": seed}
-    action = count_action(tokenizer, part.sha256, drawn)
-    counting = partial(count_sample, folder, part.path(store), part.fraction, seed)
+    action = count_action(tokenizer, part.sha256, drawn | by_language_parameter(by_language))
+    counting = partial(count_sample, folder, part.path(store), part.fraction, seed, by_language)
     return Unit(action, counting, part.train_bytes, (ObjectFile(tokenizer), part.read))
 
 
-def test_unit(tokenizer: ObjectRef, folder: Path, part: Part) -> Unit:
-    action = count_action(tokenizer, part.sha256, {"split": "test", "round_trip_documents": ROUND_TRIP_DOCUMENTS})
+def test_unit(tokenizer: ObjectRef, folder: Path, part: Part, by_language: bool) -> Unit:
+    tried = {"split": "test", "round_trip_documents": ROUND_TRIP_DOCUMENTS}
+    action = count_action(tokenizer, part.sha256, tried | by_language_parameter(by_language))
     reads = ObjectFile(tokenizer), part.file
-    return Unit(action, partial(count_test, folder, part.path), part.split_bytes["test"], reads)
+    return Unit(action, partial(count_test, folder, part.path, by_language), part.split_bytes["test"], reads)
+
+
+def by_language_parameter(by_language: bool) -> dict[str, bool]:
+    """How text is counted that is not encoded by the whole vocabulary."""
+    return {"by_language": True} if by_language else {}
 
 
 def count_action(tokenizer: ObjectRef, part: str, parameters: dict[str, Any]) -> Action:
@@ -169,9 +178,11 @@ def count_action(tokenizer: ObjectRef, part: str, parameters: dict[str, Any]) ->
     return Action(UNIT_STAGE, VERSION, parameters, inputs, library_versions(*tokenizer_stage.LIBRARIES, "pyarrow"))
 
 
-def count_sample(tokenizer_folder: Path, part: Path, fraction: float, seed: int, folder: Path) -> dict[str, Any]:
+def count_sample(
+    tokenizer_folder: Path, part: Path, fraction: float, seed: int, by_language: bool, folder: Path
+) -> dict[str, Any]:
     tokenizer = tokenizer_stage.load(tokenizer_folder)
-    counter = text_counter(tokenizer)
+    counter = text_counter(tokenizer, by_language)
     for batch in sampled_batches(part, fraction, seed, ["text", "lang"]):
         counter.add(text_blocks(batch), per_text_block(batch, "lang"))
     counts = counter.total()
@@ -179,9 +190,9 @@ def count_sample(tokenizer_folder: Path, part: Path, fraction: float, seed: int,
     return {"tokens": int(counts.tokens.sum())}
 
 
-def count_test(tokenizer_folder: Path, part: Path, folder: Path) -> dict[str, Any]:
+def count_test(tokenizer_folder: Path, part: Path, by_language: bool, folder: Path) -> dict[str, Any]:
     tokenizer = tokenizer_stage.load(tokenizer_folder)
-    counter = text_counter(tokenizer)
+    counter = text_counter(tokenizer, by_language)
     trips = RoundTrips()
     for batch in read_part(part, ["id", "text", "lang", "split"]):
         chosen = batch.filter(pc.equal(batch["split"], "test"))

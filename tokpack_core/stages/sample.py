@@ -80,11 +80,17 @@ def sampled_batches(path: Path, fraction: float, seed: int, columns: list[str]) 
 
 def sample_texts(store: Store, sample: list[SamplePart], seed: int) -> Iterator[pa.Array]:
     """The text of the sample, part by part."""
+    for texts, _ in labelled_texts(store, sample, seed):
+        yield texts
+
+
+def labelled_texts(store: Store, sample: list[SamplePart], seed: int) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """The same with the language of each text, which may be null."""
     for part in sample:
-        for batch in sampled_batches(part.path(store), part.fraction, seed, ["text"]):
+        for batch in sampled_batches(part.path(store), part.fraction, seed, ["text", "lang"]):
             texts = text_blocks(batch)
             if len(texts):
-                yield texts
+                yield texts, per_text_block(batch, "lang")
 
 
 def sample_domains(

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from tokpack_core.config import Project
 from tokpack_core.config.vision import VisionConfig
+from tokpack_core.corpus.content import per_text_block
 from tokpack_core.errors import ConfigError
 from tokpack_core.megatron.indexed_dataset import dtype_for
 from tokpack_core.megatron.shards import ShardWriter
@@ -46,6 +47,7 @@ from tokpack_core.tokenizers.framing import framed, without_last
 from tokpack_core.tokenizers.interleaved import SPANS, ImageCounts, bounded_batches, encode_interleaved, encode_text
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.special_tokens_in_text import encode_with_special_tokens
+from tokpack_core.tokenizers.sub_tokenizers import EncodeBy, encode_plain, sub_tokenizers
 from tokpack_core.vision.schemes import warnings
 
 STAGE = "tokenized_shards"
@@ -86,15 +88,18 @@ class Shard:
 
 @dataclass(frozen=True)
 class Framing:
-    """How a document becomes tokens: with a BOS before them, with images, with special tokens in its text."""
+    """How a document becomes tokens: with a BOS before them, with images, with special tokens in its text, with the ids
+    of its language's sub-tokenizer."""
 
     bos: bool
     vision: VisionConfig | None = None
     parse_special_tokens: bool = False
+    by_language: bool = False
 
     def parameters(self) -> dict[str, Any]:
         vision = {"vision": self.vision.parameters()} if self.vision else {}
-        return {"bos": self.bos} | vision | ({"parse_special_tokens": True} if self.parse_special_tokens else {})
+        chosen = {"parse_special_tokens": self.parse_special_tokens, "by_language": self.by_language}
+        return {"bos": self.bos} | vision | {name: True for name, on in chosen.items() if on}
 
     def encode(self, tokenizer: Tokenizer, batch: pa.RecordBatch) -> tuple[Encoded, pa.Array | None, ImageCounts]:
         """Documents of a part as they stand in shards: tokens, the column `images` if there are any, and their counts.
@@ -103,24 +108,31 @@ class Framing:
         """
         eod = tokenizer.special_tokens["eod"]
         bos = tokenizer.special_tokens["bos"] if self.bos else None
-        parse = partial(encode_with_special_tokens, tokenizer) if self.parse_special_tokens else None
+        one: EncodeBy = encode_with_special_tokens if self.parse_special_tokens else encode_plain
+        if self.by_language:
+            languages = per_text_block(batch, "lang")
+            encode = partial(sub_tokenizers(tokenizer).encode, languages=languages, encode=one)
+        else:
+            encode = partial(one, tokenizer)
         if self.vision is None:
-            encoded = encode_text(tokenizer, batch, parse)
+            encoded = encode_text(tokenizer, batch, encode)
             filled = pc.greater(pc.binary_length(batch["text"]), 0).to_numpy(zero_copy_only=False)
             column, counts = None, ImageCounts()
         else:
             placeholder = tokenizer.special_tokens["image"]
-            encoded, images, counts = encode_interleaved(tokenizer, batch, self.vision, placeholder, parse)
+            encoded, images, counts = encode_interleaved(tokenizer, batch, self.vision, placeholder, encode)
             filled = encoded.lengths > 0
             column = images.as_column(0 if bos is None else 1)
-        return framed(without_last(encoded, eod) if parse else encoded, filled, bos, eod), column, counts
+        parsed = without_last(encoded, eod) if self.parse_special_tokens else encoded
+        return framed(parsed, filled, bos, eod), column, counts
 
 
 def framing_of(action: Action) -> Framing:
     """How the documents of a shard were encoded, by the action that made it."""
     vision = action.parameters.get("vision")
     parse = action.parameters.get("parse_special_tokens", False)
-    return Framing(action.parameters["bos"], VisionConfig(**vision) if vision else None, parse)
+    by_language = action.parameters.get("by_language", False)
+    return Framing(action.parameters["bos"], VisionConfig(**vision) if vision else None, parse, by_language)
 
 
 def asset_key(tokenizer: str, corpus: str) -> str:
@@ -143,7 +155,8 @@ def build(work: Workplace, tokenizer: str, corpus: str) -> Built:
             f"tokenizers.{tokenizer}: its files name no placeholder of images; say which token it is in "
             "special_tokens: {image: ...}"
         )
-    framing = Framing(bos, vision, work.project.corpora[corpus].parse_special_tokens)
+    parse = work.project.corpora[corpus].parse_special_tokens
+    framing = Framing(bos, vision, parse, work.project.tokenizers[tokenizer].encode_by_language)
     units = [make_unit(ref, folder, framing, part) for part in corpus_parts(work, corpus)]
     results = run_units(work.store, work.engine, units, work.on_progress)
     inputs = {"tokenizer": str(ref), "units": [str(r) for r in results.refs]}
@@ -163,8 +176,9 @@ def parameters(project: Project, tokenizer: str, corpus: str) -> Any:
     """All of the configuration that shapes the shards of a corpus."""
     vision = vision_of(project, tokenizer, corpus)
     bos = project.tokenizers[tokenizer].bos
-    if project.corpora[corpus].parse_special_tokens:
-        return Framing(bos, vision, True).parameters()
+    parse, by_language = project.corpora[corpus].parse_special_tokens, project.tokenizers[tokenizer].encode_by_language
+    if parse or by_language:
+        return Framing(bos, vision, parse, by_language).parameters()
     return [bos, vision.parameters()] if vision else bos
 
 

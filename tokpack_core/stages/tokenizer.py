@@ -13,12 +13,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from tokpack_core.config import Project, SpecialTokens, TrainConfig, UnicodeForm
+from tokpack_core.config import MODULAR, Project, SpecialTokens, TrainConfig, UnicodeForm
 from tokpack_core.engine import call_apart
 from tokpack_core.errors import ConfigError, InputError
 from tokpack_core.stages import normalize
 from tokpack_core.stages.asset import Built, Workplace, current, finish, kept, note_version_read
-from tokpack_core.stages.sample import SamplePart, plan_sample, sample_domains, sample_inputs, sample_texts
+from tokpack_core.stages.sample import (
+    SamplePart,
+    labelled_texts,
+    plan_sample,
+    sample_domains,
+    sample_inputs,
+    sample_texts,
+)
 from tokpack_core.stages.unit import Build, Unit
 from tokpack_core.store import actions, history, objects
 from tokpack_core.store.actions import Action, library_versions
@@ -39,6 +46,7 @@ REPORTED_BY_CONFIG = {
     "sample_bytes",
     "seed",
     "bos",
+    "encode_by_language",
     "vision",
     "retrain",
     "checks",
@@ -141,6 +149,10 @@ def trained(
     store: Store, config: TrainConfig, sample: list[SamplePart], seed: int, unicode: UnicodeForm
 ) -> tuple[Tokenizer, pa.Array]:
     """A tokenizer and the first of its training text."""
+    if config.family in MODULAR:
+        first = FirstTexts()
+        tokenizer = registry.train_modular(config, labelled_texts(store, sample, seed), unicode, first.keep)
+        return tokenizer, first.kept()
     if config.allocation is None:
         texts = FirstTexts(sample_texts(store, sample, seed))
         return registry.train(config, iter(texts), unicode), texts.kept()

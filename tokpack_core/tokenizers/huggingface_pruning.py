@@ -13,6 +13,7 @@ from tokenizers import Tokenizer as Engine
 
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.huggingface import MERGES_SCHEMA, HuggingFaceTokenizer
+from tokpack_core.tokenizers.metadata import kept_languages
 from tokpack_core.tokenizers.token_bytes import byte_piece
 
 
@@ -36,7 +37,9 @@ def prune_huggingface(
     content["post_processor"] = renumbered(content["post_processor"], new_ids)
     settings = dict(metadata.settings) | {"vocab_size": int(kept.sum())}
     engine = Engine.from_str(json.dumps(content, ensure_ascii=False))
-    pruned = HuggingFaceTokenizer(engine, replace(metadata, settings=settings, ids={}), "the pruned tokenizer")
+    languages = kept_languages(metadata.languages, kept)
+    metadata = replace(metadata, settings=settings, ids={}, languages=languages)
+    pruned = HuggingFaceTokenizer(engine, metadata, "the pruned tokenizer")
     return pruned.with_merges(pruned_merges(merges, kept, new_ids)), kept
 
 

@@ -4,6 +4,8 @@ It is the file of that name in the Hugging Face convention (`eos_token` for eod,
 `unk_token`, `image_token`), so `transformers.AutoTokenizer` reads it, with one entry of ours, `tokpack`: family,
 unicode form, special tokens by role with their ids, the settings that shaped the tokenizer, and the figures of its
 training. It holds no path, no time and no version, so equal tokenizers have equal files.
+
+A tokenizer of languages has `lang_to_ids.json` beside it: an object of language → its ids, ascending.
 """
 
 from __future__ import annotations
@@ -14,10 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast, get_args
 
+import numpy as np
+import numpy.typing as npt
+
 from tokpack_core.config import UnicodeForm
 from tokpack_core.errors import InputError
 
 FILE_NAME = "tokenizer_config.json"
+LANGUAGES_FILE_NAME = "lang_to_ids.json"
 ROLE_KEYS = {
     "eod": "eos_token",
     "pad": "pad_token",
@@ -37,6 +43,8 @@ class Metadata:
     training: Mapping[str, Any] = field(default_factory=dict)
     ids: Mapping[str, int] = field(default_factory=dict)
     """role → id as read from a saved folder, to hold against the tokenizer's file"""
+    languages: Mapping[str, npt.NDArray[np.int32]] = field(default_factory=dict)
+    """language → the ids of its sub-tokenizer, ascending, special tokens and bytes included; empty if it has none"""
 
 
 def write_metadata(folder: Path, metadata: Metadata, ids: Mapping[str, int], tokenizer_class: str | None) -> None:
@@ -53,6 +61,10 @@ def write_metadata(folder: Path, metadata: Metadata, ids: Mapping[str, int], tok
     }
     text = json.dumps(content, indent=2, ensure_ascii=False, sort_keys=True)
     (folder / FILE_NAME).write_text(text + "\n", encoding="utf-8")
+    if metadata.languages:
+        by_language = {language: ids.tolist() for language, ids in metadata.languages.items()}
+        text = json.dumps(by_language, ensure_ascii=False, separators=(",", ":"))
+        (folder / LANGUAGES_FILE_NAME).write_text(text + "\n", encoding="utf-8")
 
 
 def read_metadata(folder: Path) -> Metadata | None:
@@ -67,11 +79,37 @@ def read_metadata(folder: Path) -> Metadata | None:
             raise ValueError(f"unicode form {unicode!r} or a role of {sorted(special_tokens)} is unknown")
         family, settings, training = content["family"], content["settings"], content["training"]
         ids = {role: entry["id"] for role, entry in content["special_tokens"].items()}
-        return Metadata(family, cast(UnicodeForm, unicode), special_tokens, settings, training, ids)
+        languages = read_languages(folder)
+        return Metadata(family, cast(UnicodeForm, unicode), special_tokens, settings, training, ids, languages)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(
             f"{folder / FILE_NAME}: the entry `tokpack` is damaged ({error}): restore the file or train anew"
         ) from None
+
+
+def read_languages(folder: Path) -> dict[str, npt.NDArray[np.int32]]:
+    """What `lang_to_ids.json` holds, if there is one. Raises InputError for a damaged file."""
+    path = folder / LANGUAGES_FILE_NAME
+    try:
+        content = json.loads(path.read_bytes())
+        languages = {language: np.array(ids, np.int32) for language, ids in content.items()}
+        if not all(ids.ndim == 1 and ids.size and (np.diff(ids, prepend=-1) > 0).all() for ids in languages.values()):
+            raise ValueError("ids are not ascending")
+        return languages
+    except FileNotFoundError:
+        return {}
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
+        raise InputError(
+            f"{path} is not an object of language to ascending ids ({error}): restore the file or train anew"
+        ) from None
+
+
+def kept_languages(
+    languages: Mapping[str, npt.NDArray[np.int32]], kept: npt.NDArray[np.bool_]
+) -> dict[str, npt.NDArray[np.int32]]:
+    """The same when only some entries stay (bool [vocab_size]) and ids close up."""
+    new_ids = (np.cumsum(kept) - 1).astype(np.int32)
+    return {language: new_ids[ids[kept[ids]]] for language, ids in languages.items()}
 
 
 def published_roles(folder: Path) -> dict[str, str]:

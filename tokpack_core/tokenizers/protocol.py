@@ -29,6 +29,10 @@ class Tokenizer(Protocol):
     training: Mapping[str, Any]
     """Figures of its training (documents, bytes, bytes_dropped, …); empty for a tokenizer trained elsewhere."""
 
+    def __hash__(self) -> int:
+        """By identity: what is made from a tokenizer may be kept for as long as it is in use."""
+        ...
+
     def encode(self, texts: pa.Array) -> Encoded:
         """Ids of a string array without nulls. Text that looks like a special token is text; nothing is added."""
         ...

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 
-from tokpack_core.config import SpecialTokens, TrainConfig, UnicodeForm
+from tokpack_core.config import MODULAR, SpecialTokens, TrainConfig, UnicodeForm
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import huggingface, sentencepiece_model, tiktoken_export, tiktoken_ranks
 from tokpack_core.tokenizers.byte_bpe import train_byte_bpe
+from tokpack_core.tokenizers.language_texts import LabelledTexts
 from tokpack_core.tokenizers.metadata import Metadata, published_roles, read_metadata
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.residues import read_residues
@@ -47,9 +48,37 @@ def train(config: TrainConfig, texts: Iterator[pa.Array], unicode: UnicodeForm) 
         from tokpack_core.tokenizers.cnf_mce import train_cnf_mce
 
         return train_cnf_mce(config, texts, unicode)
+    if config.family in MODULAR:
+        raise InputError(f"a {config.family} tokenizer is trained on texts whose language is named: give it those")
     if config.path is None:
         raise InputError("a pretrained tokenizer needs `path`: a tokenizer.json, .model or .tiktoken")
     return load(Path(config.path), config.special_tokens, named_pretokenizer(config))
+
+
+def train_modular(
+    config: TrainConfig,
+    texts: Iterator[LabelledTexts],
+    unicode: UnicodeForm,
+    on_texts: Callable[[pa.Array], None] = lambda _: None,
+) -> Tokenizer:
+    """Train a family of MODULAR on texts and the language of each; read once. `on_texts` is shown all texts.
+
+    Raises InputError as `train` does.
+    """
+
+    def shown() -> Iterator[LabelledTexts]:
+        for batch, languages in texts:
+            on_texts(batch)
+            yield batch, languages
+
+    # These load kernels, which other families have no use for.
+    if config.family == "modular_bpe":
+        from tokpack_core.tokenizers.modular_bpe import train_modular_bpe
+
+        return train_modular_bpe(config, shown(), unicode)
+    from tokpack_core.tokenizers.modular_unigram import train_modular_unigram
+
+    return train_modular_unigram(config, shown(), unicode)
 
 
 def train_allocated(config: TrainConfig, texts: Iterator[tuple[str, pa.Array]], unicode: UnicodeForm) -> Tokenizer:

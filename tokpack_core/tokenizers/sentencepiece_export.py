@@ -4,7 +4,8 @@ Unigram keeps its scores; BPE gets a merge for every way to make a piece of two,
 brought to the unicode form, then spaces become U+2581, and what has no piece falls back to bytes.
 
 SentencePiece never matches control and byte pieces in text, while the other library's Unigram matches any entry: they
-get a score that no segmentation chooses. The library reads a literal U+2581 as a space, which our encoder does not.
+get a score that no segmentation chooses, and unused pieces a space in front, which no text has left here. The library
+reads a literal U+2581 as a space, which our encoder does not.
 """
 
 from __future__ import annotations
@@ -29,8 +30,11 @@ def as_tokenizer_json(model: bytes, family: str, special_tokens: list[str], unic
     scores: list[float] = processor.get_score(ids)
     hidden = [processor.is_control(token) or processor.is_unknown(token) or processor.is_byte(token) for token in ids]
     unk = processor.unk_id()
-    if family == "sentencepiece_unigram":
-        entries = [(p, NEVER if h else s) for p, s, h in zip(pieces, scores, hidden, strict=True)]
+    if family in ("sentencepiece_unigram", "modular_unigram"):
+        unused: list[bool] = [processor.is_unused(token) for token in ids]
+        shown = [f" {piece}" if apart else piece for piece, apart in zip(pieces, unused, strict=True)]
+        never = [h or apart for h, apart in zip(hidden, unused, strict=True)]
+        entries = [(piece, NEVER if n else score) for piece, score, n in zip(shown, scores, never, strict=True)]
         engine = Engine(models.Unigram(entries, unk_id=unk, byte_fallback=True))
     else:
         ordinary = {piece for piece, h in zip(pieces, hidden, strict=True) if not h}

@@ -34,14 +34,16 @@ from tokpack_core.tokenizers.byte_bpe_engine import WORTH_LOADING
 from tokpack_core.tokenizers.encoded import Encoded, from_lists
 from tokpack_core.tokenizers.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.long_documents import encode_bounded
-from tokpack_core.tokenizers.metadata import Metadata, write_metadata
+from tokpack_core.tokenizers.metadata import Metadata, kept_languages, write_metadata
 from tokpack_core.tokenizers.sentencepiece_export import as_tokenizer_json
 from tokpack_core.tokenizers.sentencepiece_proto import (
     NORMAL,
+    UNUSED,
     adds_dummy_prefix,
     is_user_defined,
     merges_pairs,
     pieces,
+    with_new_pieces,
     with_pieces,
 )
 from tokpack_core.tokenizers.token_bytes import META_SPACE, ByteDecoder, byte_piece, vocabulary_table
@@ -125,6 +127,15 @@ class SentencePieceTokenizer:
         write_metadata(folder, self._metadata, self.special_tokens, tokenizer_class="PreTrainedTokenizerFast")
 
     @property
+    def metadata(self) -> Metadata:
+        return self._metadata
+
+    @property
+    def model(self) -> bytes:
+        """The content of its file."""
+        return self._model
+
+    @property
     def merges_pairs(self) -> bool:
         """Whether it is BPE, which makes a piece of two others; else Unigram."""
         return merges_pairs(self._model)
@@ -140,7 +151,20 @@ class SentencePieceTokenizer:
         """The tokenizer without the other pieces; ids close up."""
         settings = dict(self._metadata.settings) | {"vocab_size": int(kept.sum())}
         model = with_pieces(self._model, kept.tolist())
-        return SentencePieceTokenizer(model, replace(self._metadata, settings=settings, ids={}), "the pruned tokenizer")
+        languages = kept_languages(self._metadata.languages, kept)
+        metadata = replace(self._metadata, settings=settings, ids={}, languages=languages)
+        return SentencePieceTokenizer(model, metadata, "the pruned tokenizer")
+
+    def using(self, languages: Mapping[str, NDArray[np.int32]]) -> SentencePieceTokenizer:
+        """The tokenizer of some languages (see `Metadata`): all other ordinary pieces stay and are never given."""
+        used = np.zeros(self.vocab_size, bool)
+        used[np.concatenate(list(languages.values()))] = True
+        shown = [
+            (text, score, kind if usable or kind != NORMAL[0] else UNUSED[0])
+            for (text, score, kind), usable in zip(pieces(self._model), used.tolist(), strict=True)
+        ]
+        metadata = replace(self._metadata, languages=languages)
+        return SentencePieceTokenizer(with_new_pieces(self._model, shown), metadata, "the sub-tokenizer")
 
     def _encode_batch(self, batch: pa.Array) -> Encoded:
         lists = self._engine.encode(batch.to_pylist())

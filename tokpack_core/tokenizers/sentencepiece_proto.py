@@ -3,9 +3,9 @@
 A message is a row of fields: a varint key (number · 8 + wire type), then a varint (type 0), 8 bytes (1), a length and
 as many bytes (2), or 4 bytes (5). In sentencepiece_model.proto, ModelProto has pieces = 1, trainer_spec = 2 and
 normalizer_spec = 3; SentencePiece has piece = 1, score = 2 (a float) and type = 3 (NORMAL is 1, also if absent;
-USER_DEFINED is 4); TrainerSpec has model_type = 3 (UNIGRAM is 1, also if absent; BPE is 2), input_format = 7 and
-seed_sentencepieces_file = 54, a path; NormalizerSpec has add_dummy_prefix = 3 (true if absent) and
-normalization_rule_tsv = 6, which holds the path of the rule file used in training.
+USER_DEFINED is 4; UNUSED, which text never matches, is 5); TrainerSpec has model_type = 3 (UNIGRAM is 1, also if
+absent; BPE is 2), input_format = 7 and seed_sentencepieces_file = 54, a path; NormalizerSpec has add_dummy_prefix = 3
+(true if absent) and normalization_rule_tsv = 6, which holds the path of the rule file used in training.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ PIECES = 1
 PIECE_STRING, PIECE_SCORE, PIECE_TYPE = 1, 2, 3
 NORMAL = b"\1"
 USER_DEFINED = b"\4"
+UNUSED = b"\5"
 TRAINER_SPEC = 2
 MODEL_TYPE = 3
 BPE = b"\2"
@@ -25,6 +26,7 @@ NORMALIZER_SPEC = 3
 ADD_DUMMY_PREFIX = 3
 NEEDED_IN_TRAINING = {TRAINER_SPEC: (7, 54), NORMALIZER_SPEC: (6,)}
 LENGTH_DELIMITED = 2
+FIXED_32 = 5
 
 
 def adds_dummy_prefix(model: bytes) -> bool:
@@ -100,6 +102,17 @@ def with_pieces(model: bytes, kept: Sequence[bool]) -> bytes:
     return b"".join(parts)
 
 
+def with_new_pieces(model: bytes, pieces: Sequence[tuple[str, float, int]]) -> bytes:
+    """The model with other pieces in the place of its own: text, score and type of each, as `pieces` gives them."""
+    others = [whole for number, _, _, whole in fields(model) if number != PIECES]
+    return b"".join([*(as_piece(*piece) for piece in pieces), *others])
+
+
+def as_piece(text: str, score: float, kind: int) -> bytes:
+    number = varint(PIECE_SCORE << 3 | FIXED_32) + struct.pack("<f", score)
+    return message(PIECES, [message(PIECE_STRING, [text.encode()]), number, varint(PIECE_TYPE << 3) + varint(kind)])
+
+
 def merges_pairs(model: bytes) -> bool:
     """Whether it is a BPE model."""
     for number, _, spec, _ in fields(model):
@@ -122,7 +135,7 @@ def fields(message: bytes) -> Iterator[tuple[int, int, bytes, bytes]]:
         elif wire_type == LENGTH_DELIMITED:
             length, value_start = read_varint(message, position)
             position = value_start + length
-        elif wire_type == 5:
+        elif wire_type == FIXED_32:
             position += 4
         else:
             raise ValueError(f"wire type {wire_type} at byte {start}")

@@ -230,12 +230,17 @@ def control_symbols(special_tokens: dict[str, str]) -> dict[str, Any]:
 class VocabularyTooLarge(InputError):
     """The sample, or the seeds, give fewer pieces."""
 
+    def __init__(self, vocab_size: int | None, possible: int) -> None:
+        """possible: the most entries that they give."""
+        super().__init__(
+            f"`vocab_size` {vocab_size} is more than the training sample can give: lower it to {possible} or add text"
+        )
+        self.possible = possible
+
 
 def refusal(vocab_size: int | None, message: str) -> InputError:
     if found := TOO_LARGE.search(message):
-        return VocabularyTooLarge(
-            f"`vocab_size` {vocab_size} is more than the training sample can give: lower it to {found[1]} or add text"
-        )
+        return VocabularyTooLarge(vocab_size, int(found[1]))
     if found := TOO_SMALL.search(message):
         return InputError(
             f"`vocab_size` {vocab_size} is less than the characters of the training sample need: "

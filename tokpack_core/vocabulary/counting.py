@@ -22,6 +22,7 @@ from tokpack_core.bpe.word_table import WordTable
 from tokpack_core.tokenizers.byte_bpe_engine import ExactBpe
 from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
 from tokpack_core.tokenizers.protocol import Tokenizer
+from tokpack_core.tokenizers.sub_tokenizers import sub_tokenizers
 from tokpack_core.tokenizers.tiktoken_ranks import TiktokenTokenizer
 from tokpack_core.vocabulary.counts import (
     TOKEN_SCHEMA,
@@ -51,8 +52,10 @@ class TextCounter(Protocol):
         ...
 
 
-def text_counter(tokenizer: Tokenizer) -> TextCounter:
-    """The fastest exact counter for a tokenizer."""
+def text_counter(tokenizer: Tokenizer, by_language: bool = False) -> TextCounter:
+    """The fastest exact counter for a tokenizer, or for the sub-tokenizers of its languages."""
+    if by_language:
+        return LanguageCounter(tokenizer)
     exact = exact_bpe(tokenizer)
     return EncodingCounter(tokenizer) if exact is None else PretokenCounter(exact, tokenizer.vocab_size)
 
@@ -84,6 +87,20 @@ class EncodingCounter:
         total = sum_counts(self._counts)
         self._counts, self._rows = [total], 0
         return total
+
+
+class LanguageCounter:
+    """Encodes every document with its language's sub-tokenizer."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizers = sub_tokenizers(tokenizer)
+        self._counter = EncodingCounter(tokenizer)
+
+    def add(self, texts: pa.Array, langs: pa.Array) -> None:
+        self._counter.add_encoded(self._tokenizers.encode(texts, langs), texts, langs)
+
+    def total(self) -> TokenCounts:
+        return self._counter.total()
 
 
 class PretokenCounter:
