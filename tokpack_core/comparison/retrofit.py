@@ -51,6 +51,13 @@ RETROFITS = (
         "arXiv 2503.13423, 2504.00178",
     ),
     Retrofit(
+        "modular tokenizers",
+        ("modular_bpe", "modular_unigram"),
+        "embeddings and LM head trained anew, with a sub-tokenizer drawn for each batch; languages are chosen afterwards",
+        "low: decide before pre-training",
+        "arXiv 2609.15528",
+    ),
+    Retrofit(
         "another vocabulary of a classic family",
         ("byte_bpe", "sentencepiece_bpe", "sentencepiece_unigram", "wordpiece", "character", "word", "cnf_mce"),
         "embeddings and LM head trained anew",

@@ -192,8 +192,8 @@ class TrainConfig(SuperwordOptions):
     """byte_bpe, modular_bpe, word, superbpe, boundless_bpe, cnf_mce: how runs of digits are split: not at all, one by
     one, in threes from the left or from the right; the default is what the pretokenizer's regex does."""
     min_frequency: int = Field(default=2, ge=1, lt=2**63)
-    """byte_bpe, modular_bpe, wordpiece, superbpe, boundless_bpe: a pair seen fewer times is not merged; character, word,
-    cnf_mce: a rarer one gets no entry."""
+    """byte_bpe, modular_bpe, wordpiece, superbpe, boundless_bpe: a pair seen fewer times is not merged; character,
+    word, cnf_mce: a rarer one gets no entry."""
     tie_break: TieBreak = "hugging_face"
     """byte_bpe, modular_bpe, superbpe, boundless_bpe: which of the most frequent pairs is merged: the smallest pair of
     ids, or the greatest or smallest pair of byte strings."""
@@ -211,7 +211,8 @@ class TrainConfig(SuperwordOptions):
     """sentencepiece, modular_unigram, wordpiece: share of characters that get a piece of their own; the rest becomes
     bytes or unk."""
     required_characters: Literal["gb2312_level_1"] | None = None
-    """byte_bpe, sentencepiece, modular_unigram: characters that get an entry however rare they are: the 3,755 common Hanzi."""
+    """byte_bpe, sentencepiece, modular_unigram: characters that get an entry however rare they are: the 3,755 common
+    Hanzi."""
     allocation: Allocation | None = None
     """byte_bpe: entries by domain, which is a corpus or a language of documents: each is trained by itself, and all are
     merged; `reserved` is for special tokens. The sum is `vocab_size`."""
