@@ -53,7 +53,7 @@ RETROFITS = (
     Retrofit(
         "modular tokenizers",
         ("modular_bpe", "modular_unigram"),
-        "embeddings and LM head trained anew, with a sub-tokenizer drawn for each batch; languages are chosen afterwards",
+        "embeddings and LM head trained anew, on a sub-tokenizer drawn for each batch; languages are chosen afterwards",
         "low: decide before pre-training",
         "arXiv 2609.15528",
     ),
