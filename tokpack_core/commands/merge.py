@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tokpack_core.commands.images import summed_vision
 from tokpack_core.commands.output import MANIFEST_ENDING, new_output
 from tokpack_core.commands.progress import progress
 from tokpack_core.commands.run_manifest import describe_file, manifest_of, write_manifest
@@ -44,6 +45,7 @@ def merge_prefixes(output: Path, named: Sequence[Path], quiet: bool) -> dict[str
             "sequences": sum(shard.sequences for shard in shards),
             "tokens": sum(shard.bytes for shard in shards) // shards[0].dtype.itemsize,
             "dtype": shards[0].dtype.name,
+            **common_counts(shards),
         }
         inputs = [entry for shard in shards for entry in described(shard, digests[bin_path(shard.prefix)].hexdigest())]
         return write_manifest(draft, "merge", {}, inputs, counts, tokenizer)
@@ -69,6 +71,18 @@ def described(shard: Shard, sha256: str) -> list[dict[str, Any]]:
         {"path": str(tokens.absolute()), "size": shard.bytes, "sha256": sha256},
         describe_file(idx_path(shard.prefix)),
     ]
+
+
+def common_counts(shards: Sequence[Shard]) -> dict[str, Any]:
+    """What the manifests of all prefixes say that `verify` and `pack` go by: `eod` if it is one, `vision` summed."""
+    manifests = [manifest_of(bin_path(shard.prefix)) for shard in shards]
+    told = [manifest.content["counts"] for manifest in manifests if manifest]
+    if len(told) < len(shards):
+        return {}
+    ends = {counts.get("eod") for counts in told}
+    vision = summed_vision([counts["vision"] for counts in told if counts.get("vision")])
+    complete = vision is not None and all(counts.get("vision") for counts in told)
+    return ({"eod": ends.pop()} if len(ends) == 1 else {}) | ({"vision": vision} if complete else {})
 
 
 def common_tokenizer(shards: Sequence[Shard]) -> dict[str, Any] | None:

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
+from tokpack_core.commands.images import summed_vision
 from tokpack_core.commands.output import MANIFEST_ENDING, new_output
 from tokpack_core.commands.pack_inputs import BLOCK_DOCUMENTS, Run, TokenInput, block_tokens, cut_blocks, open_inputs
 from tokpack_core.commands.progress import OnDone, progress
@@ -190,12 +191,10 @@ def common_vision(inputs: list[TokenInput], figures: PackingFigures, packing: Pa
     manifests = [item.manifest for item in inputs if item.index.modes is not None]
     found = [manifest.content["counts"].get("vision") if manifest else None for manifest in manifests]
     told: list[dict[str, Any]] = [vision for vision in found if vision is not None]
-    if len(told) < len(found):
+    vision = summed_vision(told) if len(told) == len(found) else None
+    if vision is None:
         return None
-    total = sum((ImageCounts.from_dict(vision) for vision in told), ImageCounts())
-    warnings = sorted({warning for vision in told for warning in vision["warnings"]})
-    options = compression(total, figures, packing)
-    return {"scheme": told[0]["scheme"], **total.as_dict(), "compression": options, "warnings": warnings}
+    return vision | {"compression": compression(ImageCounts.from_dict(vision), figures, packing)}
 
 
 def block_source(inputs: list[TokenInput], block: list[Run]) -> tuple[TokenSource, Int64]:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -22,6 +23,7 @@ from tokpack_core.commands.verify_store import verify_chain, verify_store
 from tokpack_core.errors import InputError
 from tokpack_core.megatron.indexed_dataset import bin_path, idx_path
 from tokpack_core.megatron.verify import Findings, examine
+from tokpack_core.megatron.verify_modes import ExpectedImages
 from tokpack_core.megatron.verify_packs import ExpectedPacks
 from tokpack_core.store import objects
 from tokpack_core.store.copied_chain import PARTS, CopiedChain, chain_around, chain_faults
@@ -140,7 +142,9 @@ def verify_prefix(prefix: Path, known: Known = NOTHING) -> Checked:
     length = known.sequence_length or counts.get("sequence_length")
     findings = Findings(list(output_faults(manifest)))
     if manifest.content["command"] != "pack":
-        findings += examine(manifest.output, vocab_size=vocab_size, eod=eod, sequence_length=known.sequence_length)
+        images = expected_images(counts.get("vision"), tokenizer)
+        length = known.sequence_length
+        findings += examine(manifest.output, vocab_size=vocab_size, eod=eod, sequence_length=length, images=images)
     else:
         expected = ExpectedPacks(
             length,
@@ -155,6 +159,16 @@ def verify_prefix(prefix: Path, known: Known = NOTHING) -> Checked:
         findings += packs_findings(manifest.output, vocab_size, expected)
     counted = {"prefixes": 1, "files": len(manifest.content["outputs"])}
     return Checked(counted, findings.faults, findings.notes)
+
+
+def expected_images(vision: dict[str, Any] | None, tokenizer: dict[str, Any]) -> ExpectedImages | None:
+    """None where the manifest knows of no placeholder."""
+    placeholder = tokenizer.get("special_tokens", {}).get("image")
+    if placeholder is None:
+        return None
+    return ExpectedImages(
+        placeholder, **({"images": vision["images"], "tokens": vision["image_tokens"]} if vision else {})
+    )
 
 
 def output_faults(manifest: RunManifest) -> Iterator[str]:

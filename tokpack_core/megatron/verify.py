@@ -25,6 +25,7 @@ from tokpack_core.megatron.indexed_dataset import (
 )
 from tokpack_core.megatron.indexed_reader import Tokens, map_tokens
 from tokpack_core.megatron.stale_cache import stale_cache_problems
+from tokpack_core.megatron.verify_modes import ExpectedImages, mode_problems
 from tokpack_core.megatron.verify_packs import ExpectedPacks, pack_problems
 
 Flags = npt.NDArray[np.bool_]
@@ -56,6 +57,7 @@ def examine(
     eod: int | None = None,
     sequence_length: int | None = None,
     packs: ExpectedPacks | None = None,
+    images: ExpectedImages | None = None,
 ) -> Findings:
     """Faults and notes of `prefix.bin` and `prefix.idx`, and of a cache of Megatron's beside them.
 
@@ -63,6 +65,7 @@ def examine(
     eod: every document that is not empty must end in it (for shards; a pack may end inside a document).
     sequence_length: every sequence must have exactly so many tokens (for packs).
     packs: what is known of the packs whose `_docs` view this is.
+    images: what is known of images that are sequences (for shards of text and images).
     """
     try:
         index = read_index(idx_path(prefix))
@@ -86,6 +89,8 @@ def examine(
         faults += eod_problems(bin_path(prefix), index, tokens, eod)
     if packs is not None and sound:
         faults += pack_problems(prefix, index, tokens, packs)
+    if images is not None and sound:
+        faults += mode_problems(prefix, index, tokens, images)
     return Findings(faults, notes) + Findings(*stale_cache_problems(prefix, index))
 
 
