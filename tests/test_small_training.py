@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.command_line import tokpack
 from tests.tokenizer_samples import HOSTILE, OTHER_SCRIPTS, documents
 from tokpack_core.config import NormalizeConfig, UnicodeForm
 from tokpack_core.corpus.canonical_order import LONG
@@ -41,6 +42,16 @@ def test_neither_kernels_nor_pandas_are_loaded(tmp_path: Path, more: list[str]) 
     run = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert run.stdout.splitlines()[-1:] == ["[]"], run.stdout[-300:] + run.stderr[-2000:]
     assert (tmp_path / "model" / "tiktoken" / "tokenizer.tiktoken").is_file()
+
+
+@pytest.mark.parametrize("family", ["byte_bpe", "wordpiece", "word", "character", "boundless_bpe"])
+def test_entries_that_the_text_has_not_are_told(tmp_path: Path, family: str) -> None:
+    (tmp_path / "text.txt").write_text("a few words, and again a few words\n" * 9)
+    train = ["train", "--family", family, "--vocab-size", "5000", "--output", "model", "text.txt"]
+    out = tokpack(tmp_path, *train).out
+    counts = json.loads((tmp_path / "model.manifest.json").read_bytes())["counts"]
+    assert counts["entries_missing"] == 5000 - counts["vocab_size"] > 4000
+    assert f"note: the text gives {counts['vocab_size']} entries and no more" in out
 
 
 @pytest.mark.parametrize("form", ["nfc", "nfkc", "none"])

@@ -74,6 +74,8 @@ def test_the_saved_folder_gives_the_same_ids_everywhere(family: str, tmp_path: P
     ("config", "texts", "said"),
     [
         (TrainConfig(family="character", vocab_size=10), [], "holds no text"),
+        (TrainConfig(family="word", vocab_size=9), ["x" * 2000], "hardly splits the text .* choose another `pretok"),
+        (TrainConfig(family="wordpiece", vocab_size=9), ["x" * 2000], "needs white space between words; choose anoth"),
         (TrainConfig(family="word", vocab_size=1), ["a"], "one entry and 1 special tokens need 2"),
         (
             TrainConfig(family="character", vocab_size=9, special_tokens=SpecialTokens(eod="a")),

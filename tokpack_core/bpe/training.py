@@ -102,7 +102,10 @@ def drained(arrays: list[pa.Array]) -> Iterator[pa.Array]:
         yield arrays.pop(0)
 
 
-def refuse_unsplit(lengths: np.ndarray, counts: np.ndarray) -> None:
+OTHER_PRETOKENIZER = "choose another `pretokenizer`, or leave long pretokens out with `max_pretoken_bytes`"
+
+
+def refuse_unsplit(lengths: np.ndarray, counts: np.ndarray, remedy: str = OTHER_PRETOKENIZER) -> None:
     """Few pretokens have no 99.9th percentile: they are refused if most of the text is in long ones."""
     order = np.argsort(lengths)
     reached = np.cumsum(counts[order])
@@ -113,5 +116,5 @@ def refuse_unsplit(lengths: np.ndarray, counts: np.ndarray) -> None:
     if percentile > LONG_PRETOKEN and (reached[-1] >= 1000 or 2 * in_long > (lengths * counts).sum()):
         raise InputError(
             f"the pretokenizer hardly splits the text (one pretoken in a thousand has {percentile} bytes or more): "
-            "choose another `pretokenizer`, or leave long pretokens out with `max_pretoken_bytes`"
+            f"{remedy}"
         )

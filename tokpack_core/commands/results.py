@@ -40,6 +40,11 @@ def show_run(manifest: dict[str, Any], json: bool) -> None:
     for warning in counts.get("encoder_warnings", []):
         console().print(Text(f"  warning: {warning}", "yellow"))
     show_compression((counts.get("vision") or {}).get("compression", []))
+    if counts.get("entries_missing"):
+        told = (
+            f"note: the text gives {counts['vocab_size']:,} entries and no more: nothing else in it occurs often enough"
+        )
+        console().print(Text(told, "yellow"))
     for warning in (counts.get("vision") or {}).get("warnings", []):
         console().print(Text(f"note: {warning}", "yellow"))
     for place in counts.get("round_trip", {}).get("examples", []):

@@ -21,7 +21,7 @@ from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.checked_export import FirstTexts, FirstTextsByDomain, save_checked
 from tokpack_core.tokenizers.domains import by_domain
 from tokpack_core.tokenizers.language_texts import LabelledTexts
-from tokpack_core.tokenizers.protocol import Tokenizer
+from tokpack_core.tokenizers.protocol import Tokenizer, missing_entries
 
 
 def train(config: TrainConfig, unicode: UnicodeForm, reading: Reading, output: Path, quiet: bool) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def train(config: TrainConfig, unicode: UnicodeForm, reading: Reading, output: P
             tokenizer, sample = trained(config, unicode, reading, on_done)
         compared = save_checked(tokenizer, draft, sample)
         counts = {"vocab_size": tokenizer.vocab_size, "reading": reading.problems.to_json(), **tokenizer.training}
-        counts["export_check"] = compared
+        counts |= {"export_check": compared} | missing_entries(config, tokenizer)
         described = open_tokenizer(draft).as_json() | {"path": str(output.absolute())}
         parameters = config.parameters() | {"unicode": unicode} | reading.parameters()
         return write_manifest(draft, "train", parameters, reading.inputs, counts, described)

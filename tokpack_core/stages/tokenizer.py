@@ -34,7 +34,7 @@ from tokpack_core.store.objects import ObjectRef
 from tokpack_core.store.store import Store
 from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.checked_export import FirstTexts, FirstTextsByDomain, save_checked
-from tokpack_core.tokenizers.protocol import Tokenizer, describe
+from tokpack_core.tokenizers.protocol import Tokenizer, describe, missing_entries
 
 STAGE = "tokenizer_model"
 VERSION = 6
@@ -142,7 +142,7 @@ def train(
     compared = save_checked(tokenizer, folder, first_texts)
     sample_bytes = round(sum(p.fraction * p.train_bytes for p in sample))
     told = {"training": dict(tokenizer.training), "sample_bytes": sample_bytes, "export_check": compared}
-    return describe(tokenizer) | told
+    return describe(tokenizer) | told | missing_entries(config, tokenizer)
 
 
 def trained(

@@ -126,7 +126,7 @@ def save_checked(tokenizer: Tokenizer, folder: Path, texts: pa.Array) -> dict[st
         ours = tokenizer.encode(compared)
         reader = by_tokenizers(folder / huggingface.FILE_NAME)
         refuse(first_difference(reader, tokenizer, compared, ours), tokenizer)
-        if isinstance(tokenizer, HuggingFaceTokenizer):
+        if isinstance(tokenizer, HuggingFaceTokenizer) and tokenizer.family == "byte_bpe":
             figures["tiktoken"] = saved_for_tiktoken(tokenizer, folder / tiktoken_export.FOLDER, compared, ours)
     return figures
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from tokpack_core.bpe.training import refuse_unsplit
 from tokpack_core.config import TrainConfig, UnicodeForm
 from tokpack_core.tokenizers.byte_bpe import LookAlikes, refuse_all_learnable, refuse_learned, refuse_small
 from tokpack_core.tokenizers.counted_text import counted_text
@@ -40,14 +39,15 @@ def train_cnf_mce(config: TrainConfig, texts: Iterator[pa.Array], unicode: Unico
     splits = splits_of(config.pretokenizer, config.digits)
     refuse_all_learnable(config)
     look_alikes = LookAlikes(list(special.values()))
-    found = counted_text(agreeing(look_alikes.counting(texts), config.pretokenizer, splits), splits)
-    refuse_unsplit(found.lengths, found.words.counts)
+    found = counted_text(
+        agreeing(look_alikes.counting(texts), config.pretokenizer, splits), splits, "choose another `pretokenizer`"
+    )
     size = (config.vocab_size or 0) - len(special)
     longest = LONGEST_TOKEN if config.max_token_length is None else config.max_token_length - 1
     vocabulary = counted_vocabulary(
         found.words, size, config.min_frequency, longest, config.refills, config.refill_share
     )
-    refuse_learned(special, vocabulary.tokens)
+    refuse_learned(special.values(), vocabulary.tokens)
     training = {
         "documents": found.seen.documents,
         "bytes": found.seen.bytes,

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tokpack_core.bpe.pretoken_counting import count_pretokens
 from tokpack_core.bpe.pretoken_counts import PretokenCounts
-from tokpack_core.bpe.training import Seen, counting
+from tokpack_core.bpe.training import Seen, counting, refuse_unsplit
 from tokpack_core.corpus.text_buffers import text_array
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.wordpiece_kernels import count_characters, only_of
@@ -50,12 +50,16 @@ class CountedText:
         return only_of(self.words.data, self.words.offsets, known)
 
 
-def counted_text(texts: Iterator[pa.Array], splits: tuple[str, ...]) -> CountedText:
-    """Counts what a regex splits text into. Raises InputError for an empty sample."""
+def counted_text(texts: Iterator[pa.Array], splits: tuple[str, ...], remedy: str) -> CountedText:
+    """Counts what a regex splits text into.
+
+    Raises InputError for an empty sample, and for text that the regex hardly splits, with what may be done about it.
+    """
     seen = Seen()
     words = count_pretokens(counting(texts, seen), splits, workers=min(os.cpu_count() or 1, MOST_WORKERS))
     if seen.bytes == 0:
         raise InputError("the training sample holds no text: check `train_on` and the train split of its corpora")
+    refuse_unsplit(np.diff(words.offsets), words.counts, remedy)
     return CountedText(words, seen)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from tokpack_core.config import UnicodeForm
+from tokpack_core.config import TrainConfig, UnicodeForm
 from tokpack_core.tokenizers.encoded import Encoded
 
 VOCABULARY_SCHEMA = pa.schema(
@@ -64,3 +64,9 @@ def describe(tokenizer: Tokenizer) -> dict[str, Any]:
         "special_tokens": tokenizer.special_tokens,
         "unicode": tokenizer.unicode,
     }
+
+
+def missing_entries(config: TrainConfig, tokenizer: Tokenizer) -> dict[str, int]:
+    """How many entries the text had not for a vocabulary of the size that was asked for, if any."""
+    missing = (config.vocab_size or 0) - tokenizer.vocab_size
+    return {"entries_missing": missing} if missing > 0 else {}

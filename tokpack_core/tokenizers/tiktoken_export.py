@@ -37,10 +37,8 @@ MEGATRON_SPECIAL = [*MEGATRON_NAMED, *(f"<SPECIAL_{number}>" for number in range
 
 
 def why_not(tokenizer: HuggingFaceTokenizer) -> str | None:
-    """What keeps a tokenizer from a form for tiktoken; None for nothing."""
+    """What keeps a byte-level BPE of ours from a form for tiktoken; None for nothing."""
     content, metadata, _ = tokenizer.parts()
-    if metadata.family != "byte_bpe":
-        return f"{metadata.family} is no byte-level BPE of words"
     if len(split_patterns(content["pre_tokenizer"]) or ()) != 1:
         return f"the pretokenizer {metadata.settings['pretokenizer']} is several regexes"
     if metadata.settings.get("alphabet") == "seen_bytes":

@@ -44,7 +44,7 @@ def train_word_level(config: TrainConfig, texts: Iterator[pa.Array], unicode: Un
     by_word = config.family == "word"
     size = room_for_text(1, len(special_tokens), "one entry", config.vocab_size)
     splits = splits_of(config.pretokenizer, config.digits)
-    text = counted_text(agreeing(texts, config.pretokenizer, splits), splits)
+    text = counted_text(agreeing(texts, config.pretokenizer, splits), splits, "choose another `pretokenizer`")
     if by_word:
         units, counts = text.strings(), text.words.counts
     else:

@@ -48,7 +48,7 @@ def train_wordpiece(config: TrainConfig, texts: Iterator[pa.Array], unicode: Uni
     """
     special_tokens = config.special_tokens.by_role()
     special_tokens.setdefault("unk", UNK)
-    text = counted_text(texts, (WORDS,))
+    text = counted_text(texts, (WORDS,), "wordpiece needs white space between words; choose another `family`")
     counts = text.character_counts()
     counts[list(WHITE_SPACE)] = 0
     if not counts.any():
