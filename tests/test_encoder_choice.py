@@ -23,7 +23,7 @@ from tokpack_core.stages import tokenizer as tokenizer_stage
 from tokpack_core.stages.normalize import read_parts
 from tokpack_core.tokenizers import byte_bpe_engine, gigatoken_engine
 from tokpack_core.tokenizers.byte_bpe_engine import ExactBpe, equal_encoder
-from tokpack_core.tokenizers.character_search_kernels import documents_with
+from tokpack_core.tokenizers.character_search_kernels import documents_with, first_two_bytes
 from tokpack_core.tokenizers.encoded import from_lists
 from tokpack_core.tokenizers.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.hard_texts import hard_texts, random_texts
@@ -149,7 +149,8 @@ def test_texts_with_a_character_of_a_set(texts: list[str], characters: set[str])
     bits[[ord(character) for character in characters]] = True
     data = "".join(texts).encode()
     offsets = np.cumsum([0, *(len(text.encode()) for text in texts)])
-    found = documents_with(np.frombuffer(data, np.uint8), offsets, np.packbits(bits, bitorder="little"))
+    packed = np.packbits(bits, bitorder="little")
+    found = documents_with(np.frombuffer(data, np.uint8), offsets, packed, first_two_bytes(packed))
     assert found.tolist() == [bool(characters & set(text)) for text in texts]
 
 

@@ -1,4 +1,4 @@
-"""Two machine instructions that numba has no function for: an unaligned load and a prefetch."""
+"""Machine instructions that numba has no function for: unaligned loads and stores, the lowest bit, a prefetch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 # nothing but numbers and arrays of numpy.
 entrypoints._already_initialized = True
 
-BYTE, INT32, INT64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+BIT, BYTE, INT32, INT64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 FOR_READING, KEEP_IN_ALL_CACHES, DATA = 0, 3, 1
 
 
@@ -32,6 +32,28 @@ def load_uint64(typing_context: Any, array: Any, place: Any) -> Any:
         return builder.load(place_of_eight, align=1)
 
     return types.uint64(array, types.int64), generate
+
+
+@intrinsic
+def store_uint64(typing_context: Any, array: Any, place: Any, word: Any) -> Any:
+    """Puts a number into array[place : place + 8] of a uint8 array, little-endian; the caller sees to the room."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place_of_eight = builder.bitcast(address(context, builder, signature, arguments), INT64.as_pointer())
+        builder.store(arguments[2], place_of_eight, align=1)
+        return context.get_dummy_value()
+
+    return types.none(array, types.int64, types.uint64), generate
+
+
+@intrinsic
+def lowest_bit(typing_context: Any, word: Any) -> Any:
+    """The number of the lowest bit that is set in a uint64; the word is not 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], BIT(1))
+
+    return types.int64(types.uint64), generate
 
 
 @intrinsic

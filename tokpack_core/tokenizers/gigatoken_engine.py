@@ -13,18 +13,20 @@ from __future__ import annotations
 import json
 import os
 import threading
+from functools import cache
 from typing import Any
 
 import awkward
 import gigatoken
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tokpack_core.bpe.encoder import BpeModel
 from tokpack_core.bpe.regex_syntax import Unsupported
 from tokpack_core.bpe.unicode_categories import changed_characters
 from tokpack_core.corpus.text_buffers import text_buffers
-from tokpack_core.tokenizers.character_search_kernels import documents_with
+from tokpack_core.tokenizers.character_search_kernels import documents_with, first_two_bytes
 from tokpack_core.tokenizers.encoded import Bools, Encode, Encoded, encode_apart
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
 from tokpack_core.tokenizers.token_bytes import BYTE_TO_CHARACTER
@@ -97,7 +99,13 @@ class GigatokenEncoder:
 
 def newer_than_the_library(texts: pa.Array) -> Bools:
     """Whether each text has a character whose category is not the same in every version of Unicode that is in use."""
-    return documents_with(*text_buffers(texts), changed_characters())
+    return documents_with(*text_buffers(texts), *newer_characters())
+
+
+@cache
+def newer_characters() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """The set as `documents_with` takes it."""
+    return changed_characters(), first_two_bytes(changed_characters())
 
 
 def resident_bytes() -> int:
