@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -96,6 +98,50 @@ def test_an_object_that_changes_after_the_inventory_is_refused(bucket: s3fs.S3Fi
     plan = next(plan for plan in plan_graph(project.load()) if plan.key == "normalized_corpus/docs")
     with pytest.raises(InputError, match=r"s3://corpora/docs/2\.jsonl: the file changed since the inventory"):
         plan.build(project.work())
+
+
+def test_an_audit_fetches_the_recorded_objects_and_encodes_them_again(
+    bucket: s3fs.S3FileSystem, tmp_path: Path
+) -> None:
+    project = write_small_project(tmp_path)
+    upload(bucket, project)
+    project.edit("data/docs/*.jsonl", "s3://corpora/docs/*.jsonl")
+    project.build()
+
+    def audit() -> dict[str, Any]:
+        found = tokpack(tmp_path, "audit", "megatron_dataset/base", "--all", "--json", store=project.store).json
+        assert isinstance(found, dict)
+        assert (found["differing"], found["checked"]) == (0, found["documents"])
+        return found
+
+    sound = audit()
+    assert (sound["from_source"], sound["not_from_source"]) == (sound["documents"], {})
+    lines = bucket.cat_file("corpora/docs/0.jsonl").splitlines(keepends=True)
+    gone = len(bucket.cat_file("corpora/docs/1.jsonl").splitlines())
+    bucket.pipe_file("corpora/docs/0.jsonl", b"".join(lines[1:]))
+    bucket.rm_file("corpora/docs/1.jsonl")
+    changed = audit()
+    assert changed["not_from_source"] == {
+        "s3://corpora/docs/0.jsonl": "changed since it was read",
+        "s3://corpora/docs/1.jsonl": "no longer there",
+    }
+    assert changed["from_source"] == sound["documents"] - len(lines) - gone
+
+    # What the object gives counts, not the text in the store: records that name its new content make it the source.
+    bucket.pipe_file("corpora/docs/0.jsonl", b"".join([altered(lines[0]), *lines[1:]]))
+    store = project.work().store
+    was, now = (hashlib.sha256(b"".join(given)).hexdigest() for given in (lines, [altered(lines[0]), *lines[1:]]))
+    for record in (store.actions / "normalized_part").iterdir():
+        record.chmod(0o644)
+        record.write_bytes(record.read_bytes().replace(was.encode(), now.encode()))
+    found = tokpack(tmp_path, "audit", "megatron_dataset/base", "--all", store=project.store, may_fail=True)
+    assert found.code == 1
+    assert f"1 of {sound['documents']} documents differ" in found.err
+
+
+def altered(line: bytes) -> bytes:
+    assert b" the " in line
+    return line.replace(b" the ", b" teh ", 1)
 
 
 def test_what_is_listed(bucket: s3fs.S3FileSystem, tmp_path: Path) -> None:

@@ -1,18 +1,22 @@
 """The audit of a dataset: encodes documents again with the recorded tokenizer and compares token by token.
 
 Documents are drawn by a keyed hash of their id, or all are taken. Each is read again from its source file, as recorded,
-and normalized and encoded anew; where the source file is gone or changed, the normalized text of the store stands in
-for it. Id and tokens are compared with the shard, and through the packing plan with the positions of the exported
-`.bin`. Tokenizer, plans and texts must be proven; shards and `.bin` are what is judged, so they are read as they are.
+fetched if it is behind a URL, and normalized and encoded anew; where the source file is gone or changed, the normalized
+text of the store stands in for it. Id and tokens are compared with the shard, and through the packing plan with the
+positions of the exported `.bin`. Tokenizer, plans and texts must be proven; shards and `.bin` are what is judged, so
+they are read as they are. The splits of a shard are compared together, so each source file is read once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -48,14 +52,41 @@ class Drawn:
     fraction: float
     seed: int
 
-    def rows(self, version: DatasetVersion, shard: ObjectRef, block: Block) -> pa.Table:
-        """shard_row, id, lang, source and row of the drawn documents of the block's split."""
+    def rows(self, version: DatasetVersion, shard: ObjectRef, splits: list[str]) -> pa.Table:
+        """shard_row, id, lang, source, row and split of the drawn documents of `splits`."""
         table = read_rows(version, shard, ["id", "lang", "source", "row", "split"])
-        chosen = pc.equal(table["split"], block.split).to_numpy()
+        chosen = pc.is_in(table["split"], pa.array(splits)).to_numpy()
         if self.fraction < 1.0:
             chosen &= sample_mask(table["id"].combine_chunks(), self.seed, self.fraction)
         places = pa.array(np.flatnonzero(chosen))
         return table.append_column("shard_row", pa.array(np.arange(len(table)))).take(places)
+
+
+@dataclass(frozen=True)
+class PackedBlock:
+    """A block of packs as its plan and files tell.
+
+    Attributes:
+        packs: None where the block has no pack, and its prefix perhaps no file.
+        first_pack: number, within the prefix, of its first pack.
+    """
+
+    block: Block
+    plan: dict[str, npt.NDArray[np.int64]]
+    packs: IndexedReader | None
+    first_pack: int
+
+
+@dataclass(frozen=True)
+class Auditor:
+    """What every shard is compared with."""
+
+    version: DatasetVersion
+    graph: LineageGraph
+    tokenizer: Tokenizer
+    drawn: Drawn
+    texts: SourceTexts
+    audit: Audit
 
 
 def audit_dataset(
@@ -82,13 +113,23 @@ def audit_dataset(
     total = sum(shard_documents(version, block) for block in version.blocks)
     fraction = 1.0 if documents is None else min(1.0, documents / max(total, 1))
     audit = Audit(documents=total)
-    texts = SourceTexts(graph, folders, audit.not_from_source)
-    passed = 0
-    for number, block in enumerate(version.blocks):
-        audit_block(version, graph, number, tokenizer, Drawn(fraction, seed), texts, audit)
-        passed += block.tokens
-        on_done(passed)
+    with closing(SourceTexts(graph, folders, audit.not_from_source)) as texts:
+        auditor = Auditor(version, graph, tokenizer, Drawn(fraction, seed), texts, audit)
+        passed = 0
+        for (_, shards), blocks in groupby(packed_blocks(version), lambda p: (p.block.corpus, p.block.shards)):
+            splits = list(blocks)
+            for part, shard in enumerate(shards):
+                audit_shard(auditor, splits, part, shard)
+            passed += sum(packed.block.tokens for packed in splits)
+            on_done(passed)
     return audit
+
+
+def packed_blocks(version: DatasetVersion) -> Iterator[PackedBlock]:
+    """The blocks of the dataset; those of the splits of the same shards follow each other."""
+    for block, first_pack in zip(version.blocks, version.first_pack, strict=True):
+        packs = IndexedReader(version.prefix(block)) if block.packs else None
+        yield PackedBlock(block, plan_columns(version, block), packs, first_pack)
 
 
 def shard_documents(version: DatasetVersion, block: Block) -> int:
@@ -103,56 +144,44 @@ def read_rows(version: DatasetVersion, shard: ObjectRef, columns: list[str]) -> 
     return pq.read_table(path, columns=columns, memory_map=False)
 
 
-def audit_block(
-    version: DatasetVersion,
-    graph: LineageGraph,
-    number: int,
-    tokenizer: Tokenizer,
-    drawn: Drawn,
-    texts: SourceTexts,
-    audit: Audit,
-) -> None:
-    block = version.blocks[number]
-    plan = plan_columns(version, block)
-    packs = IndexedReader(version.prefix(block)) if block.packs else None
-    for part, shard in enumerate(block.shards):
-        action = graph.action(shard)
-        if action is None or action.inputs["tokenizer"] != str(version.tokenizer):
-            audit.examples.append(f"{shard}: encoded with another tokenizer than {version.tokenizer}")
-            audit.differing += 1
+def audit_shard(auditor: Auditor, splits: list[PackedBlock], part: int, shard: ObjectRef) -> None:
+    """Compares the drawn documents of a shard, which is `part` of each of the blocks `splits`."""
+    version, audit = auditor.version, auditor.audit
+    action = auditor.graph.action(shard)
+    if action is None or action.inputs["tokenizer"] != str(version.tokenizer):
+        audit.examples.append(f"{shard}: encoded with another tokenizer than {version.tokenizer}")
+        audit.differing += 1
+        return
+    rows = auditor.drawn.rows(version, shard, [packed.block.split for packed in splits])
+    expected = encode_again(auditor, shard, action, rows)
+    differs = expected.renamed | compare_with_shard(version, shard, expected)
+    wrong_file = [(shard, "part.bin"), (shard, "part.idx")] if differs.any() else []
+    for packed in splits:
+        if packed.packs is None:
             continue
-        expected = encode_again(
-            version, graph, shard, action, drawn.rows(version, shard, block), tokenizer, texts, audit
+        of_split = pc.equal(rows["split"], packed.block.split).to_numpy()
+        wrong, missing = compare_with_packs(
+            version, packed.plan, part, expected, of_split, packed.packs, packed.first_pack
         )
-        differs = expected.renamed | compare_with_shard(version, shard, expected)
-        wrong_file = [(shard, "part.bin"), (shard, "part.idx")] if differs.any() else []
-        if packs is not None:
-            wrong, missing = compare_with_packs(version, plan, part, expected, packs, version.first_pack[number])
-            differs |= wrong
-            audit.dropped += int(np.count_nonzero(missing))
-            name = version.prefix(block).relative_to(version.folder).as_posix()
-            wrong_file += [(version.ref, f"{name}.bin"), (version.ref, f"{name}.idx")] if wrong.any() else []
-            release_pages(packs.tokens)
-        note_differences(version, block, shard, action, expected, differs, audit)
-        causes = [cause for cause in (damage(version.store, *file) for file in wrong_file) if cause]
-        audit.causes += [cause for cause in causes if cause not in audit.causes]
+        differs |= wrong
+        audit.dropped += int(np.count_nonzero(missing))
+        name = version.prefix(packed.block).relative_to(version.folder).as_posix()
+        wrong_file += [(version.ref, f"{name}.bin"), (version.ref, f"{name}.idx")] if wrong.any() else []
+        release_pages(packed.packs.tokens)
+    note_differences(audit, splits[0].block.corpus, shard, action, expected, differs)
+    causes = [cause for cause in (damage(version.store, *file) for file in wrong_file) if cause]
+    audit.causes += [cause for cause in causes if cause not in audit.causes]
 
 
 def note_differences(
-    version: DatasetVersion,
-    block: Block,
-    shard: ObjectRef,
-    action: Action,
-    expected: Expected,
-    differs: Flags,
-    audit: Audit,
+    audit: Audit, corpus: str, shard: ObjectRef, action: Action, expected: Expected, differs: Flags
 ) -> None:
     audit.checked += expected.rows.size
     audit.tokens += expected.tokens.ids.size
     audit.differing += int(np.count_nonzero(differs))
     room = max(0, EXAMPLES - len(audit.examples))
     audit.examples += [
-        f"{expected.ids[int(i)].as_py()!r} of {block.corpus}, {shard} row {expected.rows[i]}"
+        f"{expected.ids[int(i)].as_py()!r} of {corpus}, {shard} row {expected.rows[i]}"
         for i in np.flatnonzero(differs)[:room]
     ]
     now = library_versions(*action.libraries) if differs.any() else action.libraries
@@ -169,47 +198,34 @@ def damage(store: Store, ref: ObjectRef, path: str) -> str | None:
     return f"{objects.folder_of(store, ref) / path}: content differs from its sha256; {objects.removal(store, ref)}"
 
 
-def encode_again(
-    version: DatasetVersion,
-    graph: LineageGraph,
-    shard: ObjectRef,
-    action: Action,
-    documents: pa.Table,
-    tokenizer: Tokenizer,
-    texts: SourceTexts,
-    audit: Audit,
-) -> Expected:
+def encode_again(auditor: Auditor, shard: ObjectRef, action: Action, documents: pa.Table) -> Expected:
     """The drawn documents of a shard from their sources, else from the normalized part, encoded now."""
     framing = shards_stage.framing_of(action)
     schema = DRAWN_CONTENT if framing.vision else DRAWN
-    found = texts.read(action.inputs["part"], documents, schema)
-    audit.from_source += len(found)
+    found = auditor.texts.read(action.inputs["part"], documents, schema)
+    auditor.audit.from_source += len(found)
     missing = np.ones(len(documents), np.bool_)
     missing[found["place"].to_numpy()] = False
     read = documents["source"].to_pylist()
     # A document that its unchanged source file does not give is no document without a source: it differs.
-    lost = missing & np.array([name not in texts.refused for name in read], np.bool_)
-    table = pa.concat_tables([found, normalized_texts(version, graph, shard, documents, missing, schema)])
+    lost = missing & np.array([name not in auditor.texts.refused for name in read], np.bool_)
+    table = pa.concat_tables([found, normalized_texts(auditor, shard, documents, missing, schema)])
     table = table.take(pc.sort_indices(table["place"])).append_column("lang", documents["lang"])
     renamed = lost | ~pc.equal(table["id"], documents["id"]).to_numpy()
-    encoded = [framing.encode(tokenizer, batch)[0] for batch in table.to_batches()]
+    encoded = [framing.encode(auditor.tokenizer, batch)[0] for batch in table.to_batches()]
     tokens = concatenate(encoded) if encoded else Encoded(np.zeros(0, np.int32), np.zeros(1, np.int64))
     return Expected(documents["shard_row"].to_numpy(), documents["id"], renamed, tokens)
 
 
 def normalized_texts(
-    version: DatasetVersion,
-    graph: LineageGraph,
-    shard: ObjectRef,
-    documents: pa.Table,
-    wanted: Flags,
-    schema: pa.Schema,
+    auditor: Auditor, shard: ObjectRef, documents: pa.Table, wanted: Flags, schema: pa.Schema
 ) -> pa.Table:
     """The wanted documents from the normalized part, as `SourceTexts.read` gives them."""
     found: list[pa.RecordBatch] = []
     rows, places = documents["shard_row"].to_numpy()[wanted], np.flatnonzero(wanted)
+    path = part_path(auditor.version.store, auditor.graph, shard) if rows.size else None
     first = 0
-    for batch in read_part(part_path(version.store, graph, shard), ["id", "text"]) if rows.size else ():
+    for batch in read_part(path, ["id", "text"]) if path else ():
         begin, end = np.searchsorted(rows, [first, first + len(batch)])
         here = batch.take(pa.array(rows[begin:end] - first))
         found.append(

@@ -1,13 +1,14 @@
 """Texts of documents read again from their source files, by the recorded reading and normalization.
 
 A source file counts when it has the sha256 that the action behind the normalized part names; where it lies does not
-matter. Documents come in the order of their file, so files are read forward, and shards that share a file go on where
-the one before stopped.
+matter. An object behind a URL is fetched once and stays until another one is. Documents come in the order of their
+file, so files are read forward, and shards that share a file go on where the one before stopped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -23,7 +24,8 @@ from tokpack_core.corpus.documents import read_documents
 from tokpack_core.corpus.files import Identity, identity, require_unchanged, source_path
 from tokpack_core.corpus.normalization import NormalizationReport
 from tokpack_core.corpus.problems import Problems
-from tokpack_core.corpus.remote import is_url
+from tokpack_core.corpus.remote import fetched, is_url
+from tokpack_core.errors import InputError
 from tokpack_core.stages import normalize as normalize_stage
 from tokpack_core.store.actions import Action
 from tokpack_core.store.files import sha256_of
@@ -33,6 +35,8 @@ Int64 = npt.NDArray[np.int64]
 DRAWN = pa.schema({"place": pa.int64(), "id": pa.string(), "text": pa.string()})
 DRAWN_CONTENT = DRAWN.append(pa.field("content", CONTENT))
 """Where documents hold images."""
+CHANGED = "changed since it was read"
+GONE = "no longer there"
 
 
 @dataclass
@@ -49,7 +53,7 @@ class Cursor:
 
 @dataclass
 class SourceTexts:
-    """Source files found again below some folders.
+    """Source files found again below some folders, or fetched from where their URLs say; to be closed.
 
     Attributes:
         folders: where relative names may start.
@@ -61,6 +65,17 @@ class SourceTexts:
     refused: dict[str, str] = field(default_factory=dict)
     _found: dict[tuple[str, str], Path | None] = field(default_factory=dict)
     _cursor: Cursor | None = None
+    _copy: ExitStack = field(default_factory=ExitStack)
+    _fetched: tuple[str, str] | None = None
+    """The object whose copy is held."""
+
+    def close(self) -> None:
+        """Removes what was fetched last."""
+        self._cursor = None
+        self._copy.close()
+        if self._fetched is not None:
+            del self._found[self._fetched]
+            self._fetched = None
 
     def read(self, part_sha256: str, documents: pa.Table, schema: pa.Schema) -> pa.Table:
         """Place (row number in `documents`), id and text, normalized, of the documents whose source is there.
@@ -99,13 +114,32 @@ class SourceTexts:
     def _find(self, name: str, action: Action) -> Path | None:
         sha256 = action.inputs["files"].get(name, "")
         if (name, sha256) not in self._found:
-            candidates = list(dict.fromkeys(source_path(name, folder) for folder in self.folders))
-            there = [path for path in candidates if path.is_file()]
-            self._found[name, sha256] = next((path for path in there if sha256_of(path) == sha256), None)
-            if self._found[name, sha256] is None:
-                gone = "in object storage, from where an audit fetches nothing" if is_url(name) else "no longer there"
-                self.refused[name] = "changed since it was read" if there else gone
+            path = self._fetch(name, sha256) if is_url(name) else self._find_local(name, sha256)
+            self._found[name, sha256] = path
         return self._found[name, sha256]
+
+    def _find_local(self, name: str, sha256: str) -> Path | None:
+        candidates = list(dict.fromkeys(source_path(name, folder) for folder in self.folders))
+        there = [path for path in candidates if path.is_file()]
+        found = next((path for path in there if sha256_of(path) == sha256), None)
+        if found is None:
+            self.refused[name] = CHANGED if there else GONE
+        return found
+
+    def _fetch(self, url: str, sha256: str) -> Path | None:
+        """A copy of the object that stays until the next one is fetched."""
+        self.close()
+        try:
+            path = self._copy.enter_context(fetched(url))
+        except InputError as error:
+            gone = isinstance(error.__cause__, FileNotFoundError)
+            self.refused[url] = GONE if gone else str(error).removeprefix(f"{url}: ")
+            return None
+        if sha256_of(path) != sha256:
+            self.refused[url] = CHANGED
+            return None
+        self._fetched = (url, sha256)
+        return path
 
     def _read_rows(
         self, path: Path, name: str, config: CorpusConfig, rows: Int64, first: int, schema: pa.Schema

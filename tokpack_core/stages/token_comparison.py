@@ -54,10 +54,14 @@ def compare_with_packs(
     plan: dict[str, npt.NDArray[np.int64]],
     part: int,
     documents: Expected,
+    meant: Flags,
     packs: IndexedReader,
     first_pack: int,
 ) -> tuple[Flags, Flags]:
-    """Which documents have other tokens at their places in the packs, and of which some are in no pack."""
+    """Which documents have other tokens at their places in the packs, and of which some are in no pack.
+
+    `meant` are the documents of the packs' split: any other must have no place there.
+    """
     rows, expected = documents.rows, documents.tokens
     place = np.full(max(int(rows.max(initial=-1)), int(plan["document"].max(initial=-1))) + 1, -1, np.int64)
     place[rows] = np.arange(rows.size)
@@ -72,7 +76,8 @@ def compare_with_packs(
     differs = np.zeros(rows.size, np.bool_)
     differs[document[wrong]] = True
     packed = np.bincount(document, lengths, rows.size).astype(np.int64)
-    missing = packed != np.diff(expected.offsets)
+    differs |= (packed > 0) & ~meant
+    missing = (packed != np.diff(expected.offsets)) & meant
     if not drops_tokens(version):
         differs |= missing
         missing &= False
