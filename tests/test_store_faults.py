@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -15,9 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.kill_driver import KINDS, write_larger_project
 from tests.ordinary_user import as_ordinary_user
 from tests.small_project import SmallProject, write_small_project
-from tests.store_checks import content_of, faults_of, versions_of
+from tests.store_checks import content_of, faults_of
 from tokpack_core.engine import LocalEngine
 from tokpack_core.errors import InputError, StoreError, TokpackError
 from tokpack_core.stages.unit import Unit, run_unit, run_units
@@ -82,17 +82,6 @@ def test_a_fault_at_every_file_operation_of_every_asset(faulty_library: Path, fa
     assert all(count > 50 for count in faults.values())
 
 
-def kill_after(project: SmallProject, seconds: float, workers: int) -> int:
-    command = [sys.executable, "-m", "tests.builder", str(project.folder), str(workers)]
-    process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.PIPE)
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        process.kill()
-    process.communicate()
-    return process.returncode
-
-
 def group_is_gone(group: int, seconds: float) -> bool:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -104,43 +93,16 @@ def group_is_gone(group: int, seconds: float) -> bool:
     return False
 
 
-def write_larger_project(folder: Path) -> SmallProject:
-    """A small project whose normalization and encoding are worth worker processes."""
-    project = write_small_project(folder)
-    for number in range(12):
-        lines = [
-            json.dumps({"id": f"{number}-{row}", "text": f"row {row} of file {number}. " * 60, "lang": "en"}) + "\n"
-            for row in range(500)
-        ]
-        (folder / "data" / "docs" / f"more-{number:02d}.jsonl").write_text("".join(lines), encoding="utf-8")
-    return project
-
-
 @pytest.mark.slow
 def test_200_kills_at_random_instants(fast_folder: Path) -> None:
-    project = write_larger_project(fast_folder / "killed")
-    undisturbed = write_larger_project(fast_folder / "undisturbed")
-    begin = time.monotonic()
-    undisturbed.build(workers=2)
-    took = time.monotonic() - begin + 2
-    wanted = open_store(undisturbed.store)
-    chance = random.Random(3)
-    killed = complete = 0
-    while killed < 200:
-        code = kill_after(project, chance.uniform(0.5, took), workers=2)
-        assert code in (0, -signal.SIGKILL)
-        killed += code != 0
-        if not (project.store / "store.json").exists():
-            continue
-        store = open_store(project.store)
-        assert faults_of(store) == []
-        if code == 0 or killed % 20 == 0:
-            project.build(workers=2)
-            assert content_of(store).items() >= content_of(wanted).items()
-            assert versions_of(store) == versions_of(wanted)
-            complete += 1
-            objects.remove_folder(project.store)
-    assert complete >= 10
+    command = [sys.executable, "-m", "tests.kill_driver", fast_folder, "200", "3"]
+    result = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert result.returncode == 0
+    found = json.loads(result.stdout.splitlines()[-1])
+    assert found["failures"] == []
+    assert found["kills"].keys() == set(KINDS)
+    assert all(count > 30 for count in found["kills"].values())
+    assert found["complete"] > 10
 
 
 def test_killed_builds_leave_no_process_and_the_next_one_completes(fast_folder: Path) -> None:

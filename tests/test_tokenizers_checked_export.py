@@ -18,7 +18,7 @@ from tests.tokenizer_samples import EOD, HOSTILE, PAD, SPECIAL_TOKENS, documents
 from tokpack_core.config import TrainConfig
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.checked_export import FirstTexts, save_checked
+from tokpack_core.tokenizers.checked_export import FirstTexts, by_sentencepiece, by_tokenizers, save_checked
 from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
 from tokpack_core.tokenizers.protocol import Tokenizer
@@ -184,6 +184,13 @@ def test_a_difference_is_told_with_its_text(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="other ids for the text that begins 'odd one'"):
         save_checked(Altered(), tmp_path, pa.array(["even", "odd one", "odd two"], pa.large_string()))  # type: ignore[arg-type]
+
+
+def test_a_file_that_cannot_be_read_is_an_error_of_the_file_system(tmp_path: Path) -> None:
+    """The libraries raise what nobody would take for one: an Exception, or an OSError without a number."""
+    for opened in (by_tokenizers, by_sentencepiece):
+        with pytest.raises(FileNotFoundError):
+            opened(tmp_path / "tokenizer")
 
 
 def test_the_first_texts_are_kept_and_all_are_passed_on() -> None:

@@ -203,7 +203,8 @@ def differing_tokens(one: Encoded, other: Encoded, document: int) -> int:
 
 
 def by_tokenizers(file: Path) -> Reader:
-    engine = Engine.from_file(str(file))
+    # The library's own reading raises a bare Exception for a file that cannot be read.
+    engine = Engine.from_buffer(file.read_bytes())
     return Reader(
         engine.get_vocab_size(),
         engine.token_to_id,
@@ -218,5 +219,5 @@ def by_tiktoken(folder: Path) -> Reader:
 
 
 def by_sentencepiece(file: Path) -> Reader:
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(file))
+    processor = sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
     return Reader(processor.vocab_size(), processor.piece_to_id, processor.encode, processor.decode)
