@@ -23,11 +23,11 @@ def project(tmp_path: Path) -> SmallProject:
     return written
 
 
-def check(project: SmallProject) -> None:
+def check(project: SmallProject, name: str = "bpe_600") -> None:
     """Every token of every document arrives in the packs, and the files are sound."""
     built = project.build()
     dataset = built["megatron_dataset/base"]
-    expected = [ids for corpus in ("docs", "code") for ids in expected_documents(project, corpus).values()]
+    expected = [ids for corpus in ("docs", "code") for ids in expected_documents(project, corpus, name).values()]
     eod = dataset.counts["eod"]
     found = []
     for prefix in export.prefixes(dataset):

@@ -51,11 +51,11 @@ def objects_digest(project: SmallProject) -> dict[str, str]:
     return tree_digest(project.store / "objects")
 
 
-def expected_documents(project: SmallProject, corpus: str) -> dict[str, list[int]]:
+def expected_documents(project: SmallProject, corpus: str, name: str = "bpe_600") -> dict[str, list[int]]:
     """Token ids of each document by id, encoded one by one with the published tokenizer, EOD at the end."""
     work = project.work()
     tokenizer = registry.load(
-        objects.folder_of(work.store, history.require_latest(work.store, "tokenizer_model/bpe_600").object),
+        objects.folder_of(work.store, history.require_latest(work.store, f"tokenizer_model/{name}").object),
         SpecialTokens(),
     )
     expected = {}

@@ -26,8 +26,11 @@ KINDS: dict[str, tuple[str, ...]] = {
     "boundless_bpe": ("family: boundless_bpe",),
     "boundless_bpe_by_script": ("family: boundless_bpe", "script_aware: true"),
     "cnf_mce": ("family: cnf_mce",),
+    "litetoken": ("family: litetoken", f"base: {BASELINE}"),
+    "supertokens": ("family: supertokens", f"base: {BASELINE}"),
+    "minimum_cost": ("family: minimum_cost", f"base: {BASELINE}"),
 }
-"""Every kind of tokenizer that learns a vocabulary of a given size, with the settings that make it one."""
+"""Every kind of tokenizer, with the settings that make it one; what has no base learns a vocabulary of a given size."""
 
 
 def compare_families(
@@ -58,6 +61,7 @@ def comparison_config(shares: str, vocab_size: int) -> str:
     for kind, settings in KINDS.items():
         lines.append(f"  {kind}:")
         lines += [f"    {setting}" for setting in settings]
-        lines += [f"    vocab_size: {vocab_size}", f"    train_on: {{{shares}}}", "    sample_bytes: 12MB"]
-        lines.append('    special_tokens: {eod: "<|endoftext|>"}')
+        lines += [f"    train_on: {{{shares}}}", "    sample_bytes: 12MB"]
+        if not any(setting.startswith("base:") for setting in settings):
+            lines += [f"    vocab_size: {vocab_size}", '    special_tokens: {eod: "<|endoftext|>"}']
     return "\n".join(lines) + "\n"

@@ -113,6 +113,17 @@ def subset(
 
 
 @app.command()
+def minimum_cost(tokenizer: TokenizerPath, output: OutputFolder, json: AsJson = False) -> None:
+    """Encode with the fewest tokens of a tokenizer's vocabulary: DIR, in which all ids mean what they meant."""
+    with show_errors(json):
+        from tokpack_core.commands import minimum_cost as command
+        from tokpack_core.commands import results
+        from tokpack_core.commands.opened_tokenizer import open_tokenizer
+
+        results.show_run(command.minimum_cost(open_tokenizer(tokenizer), output), json)
+
+
+@app.command()
 @with_read_options(images=True)
 def prune(
     files: Files,

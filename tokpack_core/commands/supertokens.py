@@ -13,7 +13,7 @@ from tokpack_core.commands.run_manifest import write_manifest
 from tokpack_core.commands.train import texts
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
-from tokpack_core.tokenizers.supertokens import ExtensionLimits, extend, save_extension
+from tokpack_core.tokenizers.supertokens import ExtensionLimits, extend, write_report
 
 
 def supertokens(
@@ -31,7 +31,8 @@ def supertokens(
         draft.mkdir()
         with progress("reading", reading.bytes, "B", quiet) as on_done:
             tokenizer, report = extend(base, limits, texts(reading, base.unicode, on_done))
-        save_extension(draft, tokenizer, report)
+        tokenizer.save(draft)
+        write_report(draft, report)
         counts = {
             "vocab_size": tokenizer.vocab_size,
             "tokens_added": len(report["added"]),

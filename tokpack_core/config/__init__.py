@@ -8,6 +8,7 @@ from tokpack_core.config.corpora import SPLITS, CorpusConfig, NormalizeConfig, R
 from tokpack_core.config.datasets import DatasetConfig, PackingConfig, Strategy
 from tokpack_core.config.project import EngineConfig, Project, ScheduleConfig
 from tokpack_core.config.tokenizers import (
+    DERIVED,
     MODULAR,
     REGEX,
     Digits,
@@ -22,6 +23,7 @@ from tokpack_core.config.tokenizers import (
 from tokpack_core.config.values import OnError, UnicodeForm, parse_bytes
 
 __all__ = [
+    "DERIVED",
     "MODULAR",
     "REGEX",
     "SPLITS",

@@ -24,6 +24,7 @@ def check_agreement(entry: Entry, project: Project, names: Mapping[str, Sequence
         if all(name in project.corpora for name in shares):
             check_unicode_forms(entry, project, faults)
             check_domains(entry, project, faults)
+        check_base(entry, project, names["tokenizers"], faults)
     elif entry.section == "datasets":
         dataset = project.datasets[entry.name]
         check_names(entry, ("tokenizer",), [dataset.tokenizer], names["tokenizers"], "tokenizer", faults)
@@ -39,6 +40,18 @@ def check_names(
     for name in (name for name in names if name not in known):
         line = line_of(entry.node, (*path, name)) or entry.line
         faults.add(entry.file, line, f"{entry.where}.{path[0]}: there is no {kind} `{name}`{nearest(name, known)}")
+
+
+def check_base(entry: Entry, project: Project, known: Sequence[str], faults: Faults) -> None:
+    base = project.tokenizers[entry.name].base
+    if base is None:
+        return
+    line = line_of(entry.node, ("base",)) or entry.line
+    if base not in known:
+        faults.add(entry.file, line, f"{entry.where}.base: there is no tokenizer `{base}`{nearest(base, known)}")
+    elif entry.name in project.ancestors(entry.name):
+        circle = " from ".join(f"`{name}`" for name in [entry.name, *project.ancestors(entry.name)])
+        faults.add(entry.file, line, f"{entry.where}.base: a circle, {circle}; name one that is not made from it")
 
 
 def check_unicode_forms(entry: Entry, project: Project, faults: Faults) -> None:
@@ -65,10 +78,11 @@ def check_domains(entry: Entry, project: Project, faults: Faults) -> None:
 def check_mixture_forms(entry: Entry, project: Project, faults: Faults) -> None:
     """A tokenizer of ours gives all text its unicode form; text of a corpus that asks for a weaker one would change."""
     tokenizer = project.datasets[entry.name].tokenizer
-    corpora = project.training_corpora(tokenizer)
-    if project.tokenizers[tokenizer].family == "pretrained" or any(name not in project.corpora for name in corpora):
+    root = [tokenizer, *project.ancestors(tokenizer)][-1]
+    corpora = project.training_corpora(root)
+    if project.tokenizers[root].family == "pretrained" or any(name not in project.corpora for name in corpora):
         return
-    form = project.unicode_form(tokenizer)
+    form = project.unicode_form(root)
     for corpus in project.datasets[entry.name].mixture:
         asked = project.corpora[corpus].normalize.unicode
         if UNICODE_FORMS.index(asked) < UNICODE_FORMS.index(form):

@@ -76,6 +76,19 @@ class Project:
         total = sum(shares.values())
         return {corpus: share / total for corpus, share in sorted(shares.items())}
 
+    def ancestors(self, tokenizer: str) -> list[str]:
+        """The tokenizers that one is made from, nearest first; of a circle each once."""
+        found: list[str] = []
+        base = self.tokenizers[tokenizer].base
+        while base in self.tokenizers and base not in found:
+            found.append(base)
+            base = self.tokenizers[base].base
+        return found
+
+    def by_descent(self) -> list[str]:
+        """All tokenizers, each after those that it is made from."""
+        return sorted(self.tokenizers, key=lambda name: len(self.ancestors(name)))
+
     def unicode_form(self, tokenizer: str) -> UnicodeForm:
         """The form that all corpora of a tokenizer's training sample share."""
         return self.corpora[next(iter(self.training_corpora(tokenizer)))].normalize.unicode

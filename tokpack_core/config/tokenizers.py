@@ -22,8 +22,13 @@ Family = Literal[
     "modular_bpe",
     "modular_unigram",
     "cnf_mce",
+    "litetoken",
+    "supertokens",
+    "minimum_cost",
     "pretrained",
 ]
+DERIVED: tuple[Family, ...] = ("litetoken", "supertokens", "minimum_cost")
+"""Made from another tokenizer of the configuration, whose special tokens and unicode form they have."""
 MODULAR: tuple[Family, ...] = ("modular_bpe", "modular_unigram")
 """The families that are trained language by language."""
 ALL_OTHERS = "*"
@@ -119,6 +124,7 @@ TAKEN_BY: dict[str, tuple[Family, ...]] = {
         "boundless_bpe",
         "modular_bpe",
         "cnf_mce",
+        "supertokens",
     ),
     "tie_break": ("byte_bpe", "superbpe", "boundless_bpe", "modular_bpe"),
     "max_token_length": ("byte_bpe", "cnf_mce"),
@@ -134,7 +140,11 @@ TAKEN_BY: dict[str, tuple[Family, ...]] = {
     **dict.fromkeys(("languages", "encode_by_language"), MODULAR),
     "path": ("pretrained",),
     **dict.fromkeys(("refills", "refill_share"), ("cnf_mce",)),
-    **dict.fromkeys(("mergeable", "script_aware", "tie_winner", "max_words", "export"), ("boundless_bpe", "superbpe")),
+    "base": DERIVED,
+    **dict.fromkeys(("max_residue_ratio", "max_neighbor_entropy", "min_count"), ("litetoken",)),
+    "top_k": ("supertokens",),
+    **dict.fromkeys(("mergeable", "script_aware", "tie_winner", "export"), ("boundless_bpe", "superbpe")),
+    "max_words": ("boundless_bpe", "superbpe", "supertokens"),
     **dict.fromkeys(("transition_size", "joins"), ("superbpe",)),
 }
 """The families that use an option; in any other it is an error."""
@@ -158,7 +168,8 @@ class SuperwordOptions(Model):
     tie_winner: Literal["word", "superword"] = "word"
     """boundless_bpe, superbpe: which of a word merge and a supermerge of equal counts comes first."""
     max_words: int | None = Field(default=None, ge=1)
-    """boundless_bpe, superbpe: most parts between spaces in a superword; by default 4 for superbpe, else any number."""
+    """boundless_bpe, superbpe, supertokens: most parts between spaces in a superword; by default 4 for superbpe, else
+    any number."""
     transition_size: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
     """superbpe: vocabulary of the first stage, special tokens included; `auto`: with as many words as boundless_bpe."""
     joins: Literal["pieces", "words"] = "pieces"
@@ -174,14 +185,29 @@ class SuperwordOptions(Model):
         return values
 
 
-class TrainConfig(SuperwordOptions):
+class DerivedOptions(Model):
+    """What is made from another tokenizer, and how."""
+
+    base: str | None = None
+    """litetoken, supertokens, minimum_cost: name of the tokenizer that they are made from."""
+    max_residue_ratio: float = Field(default=0.05, ge=0, le=1)
+    """litetoken: a token is a residue if a smaller share of its occurrences is final."""
+    max_neighbor_entropy: float = Field(default=2.0, ge=0)
+    """litetoken: and if what consumes it has less entropy, in bits."""
+    min_count: int = Field(default=100, ge=1, lt=2**63)
+    """litetoken: and if it occurs so often, finally or on the way."""
+    top_k: int = Field(default=250, ge=1, le=10**6)
+    """supertokens: phrases that are appended."""
+
+
+class TrainConfig(SuperwordOptions, DerivedOptions):
     """What shapes a trained tokenizer, apart from its training text."""
 
     family: Family
     """Kind of tokenizer."""
     vocab_size: int | None = Field(default=None, ge=1, le=2**31 - 1)
-    """Entries, special tokens included; not for `pretrained`. modular_bpe, modular_unigram: those of each language's
-    sub-tokenizer; the whole has more."""
+    """Entries, special tokens included; not for `pretrained` and what has a `base`. modular_bpe, modular_unigram:
+    those of each language's sub-tokenizer; the whole has more."""
     special_tokens: SpecialTokens = SpecialTokens()
     """Strings of the special tokens."""
     pretokenizer: Pretokenizer = "cl100k"
@@ -299,6 +325,11 @@ class TrainConfig(SuperwordOptions):
                 raise ValueError("a pretrained tokenizer needs `path`: a tokenizer.json, .model or .tiktoken")
             if self.vocab_size is not None:
                 raise ValueError("a pretrained tokenizer has the `vocab_size` of its file: remove the key")
+        elif self.family in DERIVED:
+            if self.base is None:
+                raise ValueError(f"a {self.family} tokenizer needs `base`: the tokenizer that it is made from")
+            for key in {"vocab_size", "special_tokens"} & self.model_fields_set:
+                raise ValueError(f"a {self.family} tokenizer has the `{key}` of its base: remove the key")
         else:
             if self.vocab_size is None:
                 raise ValueError(f"a {self.family} tokenizer needs `vocab_size`")
@@ -345,7 +376,8 @@ class TokenizerConfig(TrainConfig):
     model_config = ConfigDict(json_schema_extra={"required": ["family", "train_on"]})
 
     train_on: Shares | None = None
-    """Shares of the training sample by corpus. For `pretrained`: the sample on which it is judged."""
+    """Shares of the training sample by corpus. For `pretrained` and `minimum_cost`: the sample on which it is
+    judged."""
     sample_bytes: Bytes = 10**9
     """Size of the training sample; a corpus with less than its share gives all it has."""
     seed: Seed = 0
@@ -372,12 +404,13 @@ class TokenizerConfig(TrainConfig):
     def has_training_text(self) -> TokenizerConfig:
         if self.train_on is None:
             raise ValueError("`train_on` names the corpora of its training sample (pretrained: of its report)")
-        if self.family != "pretrained" and self.special_tokens.eod is None:
+        own = self.family != "pretrained" and self.family not in DERIVED
+        if own and self.special_tokens.eod is None:
             raise ValueError('`special_tokens` needs `eod`, which ends every document: {eod: "<|endoftext|>"}')
         if self.checks.max_premium is not None and self.parallel is None:
             raise ValueError("`checks.max_premium` needs `parallel`: a file of the same sentences in several languages")
-        if self.bos and self.special_tokens.bos is None:
+        if self.bos and self.special_tokens.bos is None and self.family not in DERIVED:
             raise ValueError("`bos: true` needs the token in `special_tokens`: {bos: ...}")
-        if self.vision is not None and self.family != "pretrained" and self.special_tokens.image is None:
+        if self.vision is not None and own and self.special_tokens.image is None:
             raise ValueError('`vision` needs the placeholder of images in `special_tokens`: {image: "<|image|>"}')
         return self

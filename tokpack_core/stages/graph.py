@@ -56,7 +56,7 @@ PARTS: dict[str, tuple[str, ...]] = {
 def plan_graph(project: Project) -> list[AssetPlan]:
     """Every asset, upstream before downstream."""
     plans = [plan for name in project.corpora for plan in corpus_plans(project, name)]
-    plans += [plan for name in project.tokenizers for plan in tokenizer_plans(project, name)]
+    plans += [plan for name in project.by_descent() for plan in tokenizer_plans(project, name)]
     plans += [shards_plan(project, *pair) for pair in project.encoded_pairs()]
     plans += [plan for name in project.datasets for plan in dataset_plans(project, name)]
     return [complete(project, plan) for plan in plans]
@@ -102,12 +102,13 @@ def corpus_plans(project: Project, name: str) -> Iterator[AssetPlan]:
 def tokenizer_plans(project: Project, name: str) -> Iterator[AssetPlan]:
     config = project.tokenizers[name]
     corpora = tuple(normalize.asset_key(corpus_name) for corpus_name in project.training_corpora(name))
+    bases = () if config.base is None else (tokenizer.asset_key(config.base),)
     yield AssetPlan(
         tokenizer.asset_key(name),
         tokenizer.STAGE,
         "tokenizers",
         f"The {config.family} tokenizer `{name}`; frozen until it is retrained on request.",
-        () if config.family == "pretrained" else corpora,
+        (*bases, *(() if config.family in tokenizer.JUDGED_ONLY else corpora)),
         code_version(tokenizer.VERSION, tokenizer.parameters(project, name)),
         partial(tokenizer.build, tokenizer=name),
     )

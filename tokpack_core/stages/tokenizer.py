@@ -30,16 +30,19 @@ from tokpack_core.stages.unit import Build, Unit
 from tokpack_core.store import actions, history, objects
 from tokpack_core.store.actions import Action, library_versions
 from tokpack_core.store.files import sha256_of
-from tokpack_core.store.objects import ObjectRef
+from tokpack_core.store.objects import ObjectFile, ObjectRef
 from tokpack_core.store.store import Store
 from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.checked_export import FirstTexts, FirstTextsByDomain, save_checked
+from tokpack_core.tokenizers.derived import derive
 from tokpack_core.tokenizers.protocol import Tokenizer, describe, missing_entries
 
 STAGE = "tokenizer_model"
 VERSION = 6
 LARGE_SAMPLE = 10**6
 """Bytes from which training may take so long, in native code that heeds no interrupt, that it gets its own process."""
+JUDGED_ONLY = ("pretrained", "minimum_cost")
+"""Families that no text shapes; their sample is what they are judged on."""
 LIBRARIES = ("tokenizers", "sentencepiece", "tiktoken")
 REPORTED_BY_CONFIG = {
     "train_on",
@@ -75,6 +78,11 @@ def parameters(project: Project, tokenizer: str) -> dict[str, Any]:
     shaping = train_config(project, tokenizer).parameters()
     if config.family == "pretrained":
         return shaping | {"pretokenizer": registry.named_pretokenizer(config) or "of the file"}
+    if config.base is not None:
+        # A base that is trained anew for another configuration is not the one that was asked for.
+        shaping |= {"base_parameters": parameters(project, config.base)}
+    if config.family in JUDGED_ONLY:
+        return shaping
     sample = {"train_on": project.training_corpora(tokenizer), "sample_bytes": config.sample_bytes}
     return shaping | sample | {"seed": config.seed, "unicode": project.unicode_form(tokenizer)}
 
@@ -83,12 +91,14 @@ def build(work: Workplace, tokenizer: str) -> Built:
     config = work.project.tokenizers[tokenizer]
     if config.family == "pretrained":
         return build_pretrained(work, tokenizer)
-    sample = plan_sample(work, tokenizer)
+    sample = [] if config.family in JUDGED_ONLY else plan_sample(work, tokenizer)
+    base = None if config.base is None else current_tokenizer(work, config.base)
+    named = {} if base is None else {"base": str(base[0])}
     action = Action(
         STAGE,
         VERSION,
         parameters(work.project, tokenizer),
-        {"sample": sample_inputs(sample)} | seed_inputs(train_config(work.project, tokenizer)),
+        {"sample": sample_inputs(sample)} | seed_inputs(train_config(work.project, tokenizer)) | named,
         library_versions(*LIBRARIES),
     )
     entry = history.latest(work.store, asset_key(tokenizer))
@@ -97,12 +107,18 @@ def build(work: Workplace, tokenizer: str) -> Built:
         stale = why_stale(before, action)
         if before.parameters == action.parameters and not work.retrain and not (stale and config.retrain == "auto"):
             note_training_text(work, [SamplePart(**part) for part in before.inputs["sample"]])
+            if config.base is not None:
+                work.read[asset_key(config.base)] = ObjectRef.parse(before.inputs["base"]).digest
             return kept(work, asset_key(tokenizer), entry, stale)
-    unicode = work.project.unicode_form(tokenizer)
-    build_model: Build = partial(train, work.store, train_config(work.project, tokenizer), sample, config.seed, unicode)
+    settings, reads = train_config(work.project, tokenizer), tuple(part.read for part in sample)
+    build_model: Build = partial(train, work.store, settings, sample, config.seed, work.project.unicode_form(tokenizer))
+    if base is not None:
+        ref, base_folder = base
+        build_model = partial(make_from, work.store, settings, base_folder, sample, config.seed)
+        reads = (*reads, ObjectFile(ref))
     if sum(part.fraction * part.train_bytes for part in sample) >= LARGE_SAMPLE:
         build_model = partial(call_apart, build_model)
-    return finish(work, asset_key(tokenizer), Unit(action, build_model, reads=tuple(part.read for part in sample)))
+    return finish(work, asset_key(tokenizer), Unit(action, build_model, reads=reads))
 
 
 def seed_inputs(config: TrainConfig) -> dict[str, str]:
@@ -118,7 +134,8 @@ def seed_inputs(config: TrainConfig) -> dict[str, str]:
 def why_stale(before: Action, now: Action) -> str | None:
     """What changed since a frozen tokenizer was trained, in words, or None."""
     changes = {
-        "its training text": before.inputs != now.inputs,
+        "its base": before.inputs.get("base") != now.inputs.get("base"),
+        "its training text": before.inputs | {"base": None} != now.inputs | {"base": None},
         "the training code": before.code_version != now.code_version,
         "a library": before.libraries != now.libraries,
     }
@@ -133,6 +150,17 @@ def note_training_text(work: Workplace, sample: list[SamplePart]) -> None:
         used[part.corpus].add(f"{part.object}/{part.file}")
     for corpus, parts in used.items():
         note_version_read(work, normalize.asset_key(corpus), normalize.listed_parts, parts)
+
+
+def make_from(
+    store: Store, config: TrainConfig, base: Path, sample: list[SamplePart], seed: int, folder: Path
+) -> dict[str, Any]:
+    """A tokenizer of a family that is made from another one."""
+    texts = FirstTexts(sample_texts(store, sample, seed))
+    derived = derive(config, registry.load(base), iter(texts))
+    compared = save_checked(derived.tokenizer, folder, texts.kept())
+    derived.save_report(folder)
+    return describe(derived.tokenizer) | {"training": derived.figures, "export_check": compared}
 
 
 def train(
@@ -188,8 +216,8 @@ def current_tokenizer(work: Workplace, tokenizer: str) -> tuple[ObjectRef, Path]
 
 
 def recorded_sample(work: Workplace, tokenizer: str) -> list[SamplePart]:
-    """The sample that the newest version was trained on; for a pretrained one, the one it is judged on."""
-    if work.project.tokenizers[tokenizer].family == "pretrained":
+    """The sample that the newest version was trained on, or the one that it is judged on."""
+    if work.project.tokenizers[tokenizer].family in JUDGED_ONLY:
         return plan_sample(work, tokenizer)
     entry = history.require_latest(work.store, asset_key(tokenizer))
     inputs = actions.read_action(work.store, STAGE, entry.action).inputs["sample"]

@@ -169,6 +169,5 @@ def taken_apart(encoded: Encoded, first_new: int, parts: list[list[int]]) -> Enc
     return Encoded(ids, ends[encoded.offsets])
 
 
-def save_extension(folder: Path, tokenizer: HuggingFaceTokenizer, report: dict[str, Any]) -> None:
-    tokenizer.save(folder)
+def write_report(folder: Path, report: dict[str, Any]) -> None:
     (folder / FILE_NAME).write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -52,6 +52,10 @@ class SuperwordTokenizer:
         self._byte_decoder = ByteDecoder(self._vocabulary, self.vocab_size)
         self._encoder = encoder_of(model)
 
+    @property
+    def model(self) -> SuperwordModel:
+        return self._model
+
     def encode(self, texts: pa.Array) -> Encoded:
         if self.unicode != "none":
             texts, _ = normalize(texts, self._normalization)

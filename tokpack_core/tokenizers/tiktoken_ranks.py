@@ -72,6 +72,10 @@ class TiktokenTokenizer:
         self._byte_decoder = ByteDecoder(self._vocabulary, self.vocab_size)
 
     @property
+    def splits(self) -> tuple[str, ...]:
+        return self._splits
+
+    @property
     def encoder(self) -> EncoderChoice:
         return self._exact.choice if self._exact else EncoderChoice("tiktoken")
 

@@ -122,7 +122,7 @@ def remedy(report: Report, used: int, used_share: float) -> str:
     """What to change so that the `used` entries become at least `used_share` of all."""
     if report["sample"]["tokens"] == 0:
         return "The sample holds no tokens: check what train_on names."
-    if report["tokenizer"].get("family") == "pretrained":
+    if report["tokenizer"].get("family") in ("pretrained", "minimum_cost"):
         return "Judge it on text it was made for (train_on, sample_bytes), or take another tokenizer."
     vocabulary = report["vocabulary"]
     size = vocabulary["special"] + math.floor(used / used_share)
