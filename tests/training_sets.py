@@ -14,7 +14,7 @@ from tokpack_core.packing.permutation import permuted
 from tokpack_core.packing.plan import PackingPlan
 from tokpack_core.packing.strategies import pack
 from tokpack_core.training.segments import FILL, IMAGE, TEXT, ImageAttention
-from tokpack_core.training.segments_file import ROW, SegmentsWriter, segments_path
+from tokpack_core.training.segments_file import ROW, segments_path, segments_stream
 
 SEQUENCE_LENGTH = 32
 EOD = 0
@@ -112,6 +112,6 @@ def write_interleaved_set(
     tokens.tofile(bin_path(prefix))
     edges = np.concatenate([[0], np.cumsum(sizes)])
     write_index(idx_path(docs), tokens.dtype, np.array(lengths), edges, np.array(modes))
-    with SegmentsWriter(docs) as writer:
+    with segments_stream(docs) as writer:
         writer.add(np.array(rows, ROW))
     return tokens

@@ -177,6 +177,31 @@ def pack(
 
 
 @app.command()
+def byteify(
+    prefix: Annotated[Path, typer.Argument(metavar="PREFIX", show_default=False)],
+    output: Annotated[Path, typer.Option(metavar="OUT", help="Path of the files to be.", show_default=False)],
+    tokenizer: Annotated[
+        Path | None, typer.Option(help="That of the tokens; default: the one that made them, by store or manifest.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Map the tokens of an indexed dataset to bytes, with the longest entry that ends at each byte (byteification).
+
+    Writes arrays that can be mapped: OUT.bytes.npy, OUT.token_ends.npy, OUT.longest_suffix.npy, a value a byte,
+    OUT.token_begins.npy and OUT.sequence_begins.npy.
+
+    PREFIX: path of a .bin/.idx pair, without ending.
+    """
+    with show_errors(json):
+        from tokpack_core.commands import byteify as command
+        from tokpack_core.commands import results
+        from tokpack_core.commands.opened_tokenizer import open_tokenizer
+
+        opened = None if tokenizer is None else open_tokenizer(tokenizer)
+        results.show_run(command.byteify(prefix, opened, output, json), json)
+
+
+@app.command()
 def inspect(
     prefix: Annotated[Path, typer.Argument(metavar="PREFIX", show_default=False)],
     tokenizer: Annotated[

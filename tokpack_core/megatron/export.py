@@ -38,7 +38,7 @@ from tokpack_core.megatron.indexed_dataset import CODES, IndexWriter, bin_path, 
 from tokpack_core.megatron.indexed_reader import file_of
 from tokpack_core.packing.image_spans import ModeRuns
 from tokpack_core.training.segments import ImageAttention
-from tokpack_core.training.segments_file import SegmentsWriter, segment_rows
+from tokpack_core.training.segments_file import segment_rows, segments_stream
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -135,7 +135,7 @@ class PackedWriter(AbstractContextManager["PackedWriter"]):
         self._tokens = bin_path(prefix).open("wb")
         self._pack_index = IndexWriter(idx_path(prefix), dtype)
         self._docs_index = IndexWriter(idx_path(docs_prefix), dtype)
-        self._rows = SegmentsWriter(docs_prefix)
+        self._rows = segments_stream(docs_prefix)
 
     def write_block(self, plan: Plan, pack_order: Int64, source: TokenSource, runs: ModeRuns | None = None) -> None:
         """Append the packs `pack_order` [packs] of `plan`, in that order; `runs` cut its segments at image borders.

@@ -145,6 +145,11 @@ class HuggingFaceTokenizer:
         return self._vocabulary
 
     @property
+    def byte_level(self) -> bool:
+        """Whether its tokens are written in the byte-level alphabet."""
+        return self._byte_level
+
+    @property
     def metadata(self) -> Metadata:
         return self._metadata
 

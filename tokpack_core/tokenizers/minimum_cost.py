@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from tokpack_core.corpus.text_buffers import read_only, text_buffers
 from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.minimum_cost_kernels import encode_fewest
-from tokpack_core.tokenizers.piece_trie_kernels import BEGIN, NONE, build
+from tokpack_core.tokenizers.piece_trie import byte_trie
 
 UNCOVERED_ID = -2
 
@@ -27,16 +27,9 @@ class MinimumCostEncoder:
         """vocabulary: as `Tokenizer.vocabulary` gives it. Of entries with the same bytes the lowest id is used."""
         entries = vocabulary.filter(pc.invert(vocabulary["special"]))
         spelled = entries.filter(pc.greater(pc.binary_length(entries["token"]), 0))
-        # `build` keeps the last of several entries with the same bytes.
+        # The trie keeps the last of several entries with the same bytes.
         spelled = spelled.sort_by([("id", "descending")])
-        data, offsets = text_buffers(spelled["token"].combine_chunks())
-        ids = spelled["id"].to_numpy().astype(np.int32)
-        self._keys = np.zeros(1 << (2 * data.size + 1).bit_length(), np.int64)
-        self._children = np.zeros(self._keys.size, np.int32)
-        tokens = np.full(data.size + 2, NONE, np.int32)
-        roots = np.full(ids.size, BEGIN, np.int32)
-        nodes = build(read_only(data), offsets, roots, ids, self._keys, self._children, tokens)
-        self._tokens = tokens[:nodes].copy()
+        self._trie = byte_trie(spelled["token"].combine_chunks(), spelled["id"].to_numpy())
         self.uncovered = 0
         """Bytes met so far that no entry covers."""
 
@@ -50,6 +43,6 @@ class MinimumCostEncoder:
         """Ids of units data[offsets[k] : offsets[k + 1]], and [units + 1] where those of each begin."""
         ids = np.empty(int(offsets[-1] - offsets[0]), np.int32)
         ends = np.zeros(offsets.size, np.int64)
-        trie = (self._keys, self._children, self._tokens)
+        trie = (self._trie.keys, self._trie.children, self._trie.tokens)
         self.uncovered += encode_fewest(read_only(data), offsets, *trie, UNCOVERED_ID, ids, ends[1:])
         return ids[: ends[-1]].copy(), ends

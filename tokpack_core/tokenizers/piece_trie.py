@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from tokpack_core.corpus.text_buffers import read_only
-from tokpack_core.tokenizers.piece_trie_kernels import NONE, build
+from tokpack_core.corpus.text_buffers import read_only, text_buffers
+from tokpack_core.tokenizers.piece_trie_kernels import BEGIN, NONE, build
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,23 @@ def piece_trie(pieces: Sequence[str], roots: Sequence[int], ids: Sequence[int]) 
     encoded = [piece.encode() for piece in pieces]
     offsets = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(piece) for piece in encoded], out=offsets[1:])
-    size = int(offsets[-1])
-    keys = np.zeros(1 << (2 * size + 1).bit_length(), np.int64)
+    data = np.frombuffer(b"".join(encoded), np.uint8)
+    return built(data, offsets, np.array(roots, np.int32), np.array(ids, np.int32))
+
+
+def byte_trie(entries: pa.Array, ids: npt.NDArray[np.int32]) -> PieceTrie:
+    """Binary strings, all below BEGIN; of several that are the same the last one's id stays."""
+    return built(*text_buffers(entries), np.full(ids.size, BEGIN, np.int32), ids.astype(np.int32))
+
+
+def built(
+    data: npt.NDArray[np.uint8],
+    offsets: npt.NDArray[np.int64],
+    roots: npt.NDArray[np.int32],
+    ids: npt.NDArray[np.int32],
+) -> PieceTrie:
+    keys = np.zeros(1 << (2 * data.size + 1).bit_length(), np.int64)
     children = np.zeros(keys.size, np.int32)
-    tokens = np.full(size + 2, NONE, np.int32)
-    data = read_only(np.frombuffer(b"".join(encoded), np.uint8))
-    nodes = build(data, offsets, np.array(roots, np.int32), np.array(ids, np.int32), keys, children, tokens)
+    tokens = np.full(data.size + 2, NONE, np.int32)
+    nodes = build(read_only(data), offsets, roots, ids, keys, children, tokens)
     return PieceTrie(keys, children, tokens[:nodes].copy())

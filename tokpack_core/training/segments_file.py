@@ -9,14 +9,13 @@ stand in the index itself, where megatron-core reads them.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
 
 from tokpack_core.errors import InputError
+from tokpack_core.megatron.npy_stream import NpyStream
 from tokpack_core.training.segments import ImageAttention
 
 ROW = np.dtype([("document", "<i4"), ("image_attention", "i1")])
@@ -27,42 +26,9 @@ def segments_path(docs_prefix: Path) -> Path:
     return docs_prefix.with_name(f"{docs_prefix.name}.segments.npy")
 
 
-class SegmentsWriter(AbstractContextManager["SegmentsWriter"]):
-    """Streams rows in the order of the index; as a context manager it removes the file when the body raises."""
-
-    def __init__(self, docs_prefix: Path) -> None:
-        self.path = segments_path(docs_prefix)
-        self._file = self.path.open("wb")
-        self._rows = 0
-        self._write_header()
-
-    def add(self, rows: Rows) -> None:
-        """Append rows of ROW, [sequences]."""
-        rows.astype(ROW, copy=False).tofile(self._file)
-        self._rows += rows.size
-
-    def close(self) -> None:
-        self._file.seek(0)
-        self._write_header()
-        self._file.close()
-
-    def abandon(self) -> None:
-        """Give up: the unfinished file is removed."""
-        self._file.close()
-        self.path.unlink(missing_ok=True)
-
-    def _write_header(self) -> None:
-        """numpy leaves room for the shape to grow, so the header keeps its size."""
-        shape = {"descr": np.lib.format.dtype_to_descr(ROW), "fortran_order": False, "shape": (self._rows,)}
-        np.lib.format.write_array_header_1_0(self._file, shape)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abandon()
+def segments_stream(docs_prefix: Path) -> NpyStream:
+    """Takes rows of ROW, [sequences], in the order of the index."""
+    return NpyStream(segments_path(docs_prefix), ROW)
 
 
 def segment_rows(document: npt.NDArray[np.int32], image_attention: ImageAttention) -> Rows:
