@@ -30,7 +30,7 @@ OUTPUTS: dict[str, tuple[int, str]] = {
     "corpus/docs": (1, "15e5a6ac23486882"),
     "normalized_corpus/docs": (1, "d6e56c2c71125085"),
     "tokenizer_model/bpe_600": (6, "6fa57141af34eb21"),
-    "vocabulary_report/bpe_600": (10, "2eea995363da1a42"),
+    "vocabulary_report/bpe_600": (11, "2eea995363da1a42"),
     "tokenized_shards/bpe_600/code": (1, "26ae181debd639cf"),
     "tokenized_shards/bpe_600/docs": (1, "20d15314e93a7d58"),
     "packed_sequences/base": (3, "67fdd9e94a325643"),

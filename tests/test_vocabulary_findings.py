@@ -12,7 +12,7 @@ from tokpack_core.config import SpecialTokens, TokenizerChecks, TokenizerConfig,
 from tokpack_core.tokenizers.registry import train
 from tokpack_core.vocabulary.counting import text_counter
 from tokpack_core.vocabulary.counts import TokenCounts
-from tokpack_core.vocabulary.findings import SEVERITIES, findings
+from tokpack_core.vocabulary.findings import SEVERITIES, findings, foreign_scripts
 from tokpack_core.vocabulary.gates import evaluate
 from tokpack_core.vocabulary.parallel_text import ParallelText
 from tokpack_core.vocabulary.report import build_report
@@ -120,3 +120,18 @@ def test_a_small_sample_is_told() -> None:
     small = next(finding for finding in found if finding.title == "The sample is too small to judge by")
     assert small.evidence == "As much text again would show about 27 entries for the first time (10 % of all)."
     assert np.isclose(REPORT["growth"]["utilization"][-1], REPORT["sample"]["vocabulary_utilization"])
+
+
+def test_scripts_that_the_sample_lacks_are_named_and_no_others() -> None:
+    """Half of the Latin entries are never seen, but the sample is of Latin script."""
+    scripts = REPORT["scripts"]
+    latin, greek, khmer = (scripts.index(name) for name in ("Latin", "Greek", "Khmer"))
+    columns = {
+        "script": [latin, latin, greek, khmer, khmer, khmer],
+        "reason": [5, 5, 4, 4, 4, 4],
+        "kind": [0] * 5 + [4],
+    }
+    rare = [row | {"reasons": row["reasons"] | {"absent_script": 9}} for row in REPORT["rare"]]
+    made = {**REPORT, "tokens": columns, "rare": rare}
+    [found] = foreign_scripts(made)
+    assert found.evidence == "9 entries are of scripts that the sample lacks: Khmer, Greek."

@@ -14,6 +14,7 @@ from tokpack_core.store.objects import MANIFEST, FileEntry, digest_of
 from tokpack_core.tokenizers import metadata, registry
 from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
 from tokpack_core.tokenizers.protocol import Tokenizer, describe
+from tokpack_core.tokenizers.tiktoken_ranks import regex_of_ranks
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,6 @@ class OpenedTokenizer:
     eod: str | None = None
     image: str | None = None
     """The placeholder of images that was named besides, if the files do not name it."""
-    pretokenizer: str | None = None
-    """The regex of a rank file that was named besides, if it is not a published one."""
 
     @property
     def digest(self) -> str:
@@ -40,8 +39,7 @@ class OpenedTokenizer:
         files = [{"path": file.path, "size": file.size, "sha256": file.sha256} for file in self.files]
         named = {"path": str(self.path.absolute()), "digest": self.digest, "files": files, "eod_string": self.eod}
         named |= {"image_string": self.image} if self.image else {}
-        named |= {"pretokenizer": self.pretokenizer} if self.pretokenizer else {}
-        return named | describe(self.tokenizer)
+        return named | describe(self.tokenizer) | regex_of_ranks(self.tokenizer)
 
     def require_eod(self, remedy: str) -> int:
         if "eod" not in self.tokenizer.special_tokens:
@@ -79,7 +77,7 @@ def open_tokenizer(
         except ValueError as error:
             raise InputError(f"--pretokenizer: {error}") from None
     tokenizer = registry.load(path, SpecialTokens(eod=eod, image=image), pretokenizer)
-    return OpenedTokenizer(path, tokenizer, tokenizer_files(path), eod, image, pretokenizer)
+    return OpenedTokenizer(path, tokenizer, tokenizer_files(path), eod, image)
 
 
 def tokenizer_files(path: Path) -> tuple[FileEntry, ...]:

@@ -86,7 +86,8 @@ def measure(opened: OpenedTokenizer, reading: Reading, options: Options, quiet: 
             tried = batch.slice(0, ROUND_TRIP_DOCUMENTS - trips.documents)
             trips.add(tokenizer, tried["text"], partial(document_name, tried, reading.inputs[-1]["path"]))
     facts = opened.as_json()
-    described = {name: facts[name] for name in ("family", "vocab_size", "special_tokens", "unicode", "digest")}
+    named = ("family", "vocab_size", "special_tokens", "unicode", "pretokenizer", "digest")
+    described = {name: facts[name] for name in named if name in facts}
     nothing = TokenCounts.zero(tokenizer.vocab_size)
     name = opened.path.resolve().name
     content = build_report(

@@ -33,6 +33,7 @@ from tokpack_core.store.store import Store
 from tokpack_core.tokenizers.normalization_agreement import agrees_with_normalized
 from tokpack_core.tokenizers.protocol import Tokenizer, describe
 from tokpack_core.tokenizers.round_trip import EXAMPLES, LOSSY, RoundTrips, place_of
+from tokpack_core.tokenizers.tiktoken_ranks import regex_of_ranks
 from tokpack_core.verdict import Verdict
 from tokpack_core.vocabulary.counting import text_counter
 from tokpack_core.vocabulary.counts import TokenCounts
@@ -47,7 +48,7 @@ from tokpack_core.vocabulary.sizes import first_texts
 
 STAGE = "vocabulary_report"
 UNIT_STAGE = "token_counts"
-VERSION = 10
+VERSION = 11
 REPORT, PAGE = "report.json", "report.html"
 ROUND_TRIP_DOCUMENTS = 200
 """Documents of a part whose round trip is tried."""
@@ -211,7 +212,7 @@ def document_id(batch: pa.RecordBatch, row: int) -> str:
 def write_report(store: Store, name: str, read: Inputs, given: Given, folder: Path) -> dict[str, Any]:
     tokenizer = tokenizer_stage.load(objects.folder_of(store, read.tokenizer))
     sample, test = (sum_counts(store, refs, tokenizer.vocab_size) for refs in (read.sample, read.test))
-    facts = describe(tokenizer) | {"digest": str(read.tokenizer)}
+    facts = describe(tokenizer) | regex_of_ranks(tokenizer) | {"digest": str(read.tokenizer)}
     report = build_report(
         name,
         facts,

@@ -30,6 +30,7 @@ from tokpack_core.tokenizers.encoded import Encoded, concatenate, from_lists
 from tokpack_core.tokenizers.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS, splits_of
+from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.published_ranks import published_pretokenizer, rank_lines
 from tokpack_core.tokenizers.text_batches import text_batches
 from tokpack_core.tokenizers.token_bytes import ByteDecoder, vocabulary_table
@@ -118,6 +119,13 @@ class TiktokenTokenizer:
         special = [False] * len(self._ranks) + [True] * len(strings)
         ids = [*self._ranks.values(), *self.special_tokens.values()]
         return vocabulary_table(ids, [*self._ranks, *strings], special, [False] * size)
+
+
+def regex_of_ranks(tokenizer: Tokenizer) -> dict[str, str]:
+    """`pretokenizer` of a tokenizer of bare ranks, whose file does not name it; nothing of any other."""
+    if not isinstance(tokenizer, TiktokenTokenizer):
+        return {}
+    return {"pretokenizer": tokenizer.parts()[1].settings["pretokenizer"]}
 
 
 def load_tiktoken(path: Path, metadata: Metadata) -> TiktokenTokenizer:

@@ -11,8 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tokpack_core.vocabulary.number_format import percent
+from tokpack_core.vocabulary.rare_tokens import REASONS
 from tokpack_core.vocabulary.report import Report, token_bytes
+from tokpack_core.vocabulary.utilization import SPECIAL
 from tokpack_core.vocabulary.visible import visible
 
 SEVERITIES = ("bad", "warn", "note", "good")
@@ -171,13 +175,21 @@ def foreign_scripts(report: Report) -> Iterator[Finding]:
     row = next(row for row in report["rare"] if row["below"] == 5)
     absent = row["reasons"]["absent_script"]
     if report["sample"]["tokens"] and absent / entries > MANY_ABSENT:
-        scripts = [row["script"] for row in report["structure"]["scripts"] if row["seen"] * 2 < row["entries"]]
         yield Finding(
             "warn",
             "The vocabulary has scripts that the text has not",
-            f"{absent:,} entries are of scripts that the sample lacks: {', '.join(scripts[:EXAMPLES]) or 'several'}.",
+            f"{absent:,} entries are of scripts that the sample lacks: {', '.join(absent_scripts(report)[:EXAMPLES])}.",
             "Add such text to train_on, or remove the entries with `tokpack prune`.",
         )
+
+
+def absent_scripts(report: Report) -> list[str]:
+    """Scripts of entries whose reason is that the sample lacks their script, those of most entries first."""
+    tokens, names = report["tokens"], report["scripts"]
+    script, why, kind = (np.array(tokens[column]) for column in ("script", "reason", "kind"))
+    entries = np.bincount(script[(why == REASONS.index("absent_script")) & (kind != SPECIAL)], minlength=len(names))
+    order = np.argsort(-entries, kind="stable")
+    return [names[place].replace("_", " ") for place in order.tolist() if entries[place]]
 
 
 def leftover(report: Report) -> Iterator[Finding]:
