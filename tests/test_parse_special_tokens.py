@@ -18,7 +18,8 @@ from tokpack_core.config import Family, SpecialTokens, TrainConfig
 from tokpack_core.megatron.indexed_reader import IndexedReader
 from tokpack_core.stages import tokenizer as tokenizer_stage
 from tokpack_core.stages.shards import read_shards
-from tokpack_core.tokenizers.encoded import Encoded
+from tokpack_core.tokenizers import registry
+from tokpack_core.tokenizers.encoded import Encoded, common_beginnings
 from tokpack_core.tokenizers.framing import surrounded, without_last
 from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
@@ -27,6 +28,7 @@ from tokpack_core.tokenizers.special_tokens_in_text import encode_with_special_t
 from tokpack_core.tokenizers.tiktoken_ranks import TiktokenTokenizer
 
 FAMILIES = [family for family in get_args(Family) if family != "pretrained"]
+SPECIAL = SpecialTokens(eod=EOD)
 TEXTS = ["plain", f"the one{EOD}the other", "", EOD, f"{EOD}{PAD}x{EOD}{EOD}", f"almost <|endoftext|{PAD}", "end"]
 
 
@@ -38,6 +40,25 @@ def tokenizer_of(family: Family) -> Tokenizer:
 
 def ids(tokenizer: Tokenizer, text: str) -> list[int]:
     return cast(list[int], tokenizer.encode(pa.array([text])).ids.tolist())
+
+
+def test_many_special_tokens_are_searched_by_what_they_begin_with() -> None:
+    reserved = [f"<|reserved_{number}|>" for number in range(10_000)]
+    found = common_beginnings([*reserved, EOD, PAD])
+    assert found == ["<|endoftext|", "<|pad|>", *(f"<|reserved_{digit}" for digit in range(10))]
+    assert common_beginnings(["<a>", "<ab>", "b"]) == ["<a>", "<ab>", "b"]
+    assert common_beginnings([]) == []
+    assert len(common_beginnings(map(chr, range(1000, 1100)))) == 100
+
+
+def test_reserved_tokens_in_text_are_tokens() -> None:
+    config = TrainConfig(family="byte_bpe", allocation={"en": 400, "reserved": 3000}, special_tokens=SPECIAL)
+    texts = iter([("en", pa.array(documents()[:20]))])
+    tokenizer = registry.train_allocated(config, texts, "none")
+    text = pa.array(["a<|reserved_2900|>b", "<|reserved_x|>"])
+    encoded = encode_with_special_tokens(tokenizer, text)
+    assert encoded.ids[:3].tolist() == [*ids(tokenizer, "a"), 401 + 2900, *ids(tokenizer, "b")]
+    assert encoded.ids[3:].tolist() == ids(tokenizer, "<|reserved_x|>")
 
 
 @pytest.mark.parametrize("family", FAMILIES)

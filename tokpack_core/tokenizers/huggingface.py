@@ -28,7 +28,7 @@ from tokenizers import Tokenizer as Engine
 from tokpack_core.config import REGEX, UnicodeForm
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.byte_bpe_engine import ExactBpe, FastEngine
-from tokpack_core.tokenizers.encoded import Encoded, concatenate, encode_apart, from_lists
+from tokpack_core.tokenizers.encoded import Encoded, common_beginnings, concatenate, encode_apart, from_lists
 from tokpack_core.tokenizers.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.long_documents import encode_bounded
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
@@ -107,7 +107,8 @@ class HuggingFaceTokenizer:
         added = [token for token in self._engine.get_added_tokens_decoder().values() if token.special]
         if self._engine.normalizer is not None and any(token.normalized for token in added):
             return self._match_special_tokens(texts)
-        masks = [pc.match_substring(texts, token.content).to_numpy(zero_copy_only=False) for token in added]
+        stems = common_beginnings(token.content for token in added)
+        masks = [pc.match_substring(texts, stem).to_numpy(zero_copy_only=False) for stem in stems]
         return encode_apart(texts, masks, self._match_special_tokens, self.encode)
 
     def _match_special_tokens(self, texts: pa.Array) -> Encoded:
