@@ -31,6 +31,7 @@ class Reference:
         self.alive = {bytes([byte]) for byte in range(256)}
         self.made_of: dict[bytes, tuple[bytes, bytes]] = {}
         self.events: list[tuple[str, bytes, object]] = []
+        self.counts: list[int] = []
         ever = set(self.alive)
         while len(self.alive) < vocab_size and len(ever) < 4 * vocab_size:
             pairs: Counter[tuple[bytes, bytes]] = Counter()
@@ -50,6 +51,7 @@ class Reference:
                 ever.add(new)
                 self.made_of[new] = pair
             self.events.append(("merge", new, pair))
+            self.counts.append(most)
             self.words = regrouped((merged(word, pair), count) for word, count in self.words.items())
             for token in dict.fromkeys(pair):
                 if len(token) > 1 and most >= threshold * single[token]:

@@ -117,7 +117,9 @@ def train(
     ] = None,
     delete_threshold: Annotated[
         float | None,
-        typer.Option(min=0.5, max=1, help="byte_bpe: deletes tokens that merges use up.", show_default="none"),
+        typer.Option(
+            min=0.5, max=1, help="byte_bpe, boundless_bpe: deletes tokens that merges use up.", show_default="none"
+        ),
     ] = None,
     transition_size: Annotated[
         str | None, typer.Option(help="superbpe: vocabulary of the first stage, or auto.", show_default="auto")

@@ -130,7 +130,7 @@ TAKEN_BY: dict[str, tuple[Family, ...]] = {
     "max_token_length": ("byte_bpe", "cnf_mce"),
     "max_pretoken_bytes": ("byte_bpe",),
     "alphabet": ("byte_bpe",),
-    "delete_threshold": ("byte_bpe",),
+    "delete_threshold": ("byte_bpe", "boundless_bpe"),
     "character_coverage": ("sentencepiece_bpe", "sentencepiece_unigram", "modular_unigram", "wordpiece"),
     "required_characters": ("byte_bpe", "sentencepiece_bpe", "sentencepiece_unigram", "modular_unigram"),
     "allocation": ("byte_bpe",),
@@ -231,8 +231,8 @@ class TrainConfig(SuperwordOptions, DerivedOptions):
     alphabet: Alphabet = "all_bytes"
     """byte_bpe: `seen_bytes` gives an id only to bytes that the training text holds; others become `unk`."""
     delete_threshold: float | None = Field(default=None, gt=0.5, le=1)
-    """byte_bpe: after a merge, one of its two tokens is deleted if at least this share of its occurrences went into it
-    (PickyBPE: 0.6 to 0.9)."""
+    """byte_bpe, boundless_bpe: after a merge of words, one of its two tokens is deleted if at least this share of its
+    occurrences went into it (PickyBPE: 0.6 to 0.9)."""
     character_coverage: float = Field(default=0.9995, gt=0, le=1)
     """sentencepiece, modular_unigram, wordpiece: share of characters that get a piece of their own; the rest becomes
     bytes or unk."""
@@ -340,6 +340,8 @@ class TrainConfig(SuperwordOptions, DerivedOptions):
             raise ValueError("`languages` names a language twice: name each once")
         if ALL_OTHERS in named and ALL_OTHERS not in (self.languages or ()):
             raise ValueError("`languages`: write `*`, all other languages, by itself and not in a list")
+        if self.delete_threshold is not None and self.export == "hf":
+            raise ValueError("`export: hf` cannot say when a token is deleted: remove it, or `delete_threshold`")
         for option, families in TAKEN_BY.items():
             if option in self.model_fields_set and self.family not in families:
                 raise ValueError(f"`{option}` has no effect on {self.family}: it is for {', '.join(families)}")

@@ -13,17 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from tokpack_core.bpe.merge_settings import MergeSettings
-from tokpack_core.bpe.picky_merges import Events, train_with_deletions
+from tokpack_core.bpe.picky_merges import train_with_deletions
 from tokpack_core.config import TrainConfig, UnicodeForm
 from tokpack_core.errors import InputError
+from tokpack_core.tokenizers.event_model import event_model
 from tokpack_core.tokenizers.metadata import Metadata
-from tokpack_core.tokenizers.superword_file import SuperwordModel
 from tokpack_core.tokenizers.superword_model import SuperwordTokenizer, refuse_slow
 
 MOST_WORKERS = 8
 SETTINGS = ("vocab_size", "pretokenizer", "digits", "min_frequency", "tie_break", "max_pretoken_bytes")
-NEVER = "(?!)"
-"""No word may be part of a superword."""
 
 
 def train_picky_bpe(
@@ -51,30 +49,4 @@ def train_picky_bpe(
         "deletions": int(np.count_nonzero(found.events[:, 1] < 0)),
     }
     metadata = Metadata("byte_bpe", unicode, special, settings, training)
-    return SuperwordTokenizer(as_model(found, splits, tuple(special.values())), metadata)
-
-
-def as_model(found: Events, splits: tuple[str, ...], special: tuple[str, ...]) -> SuperwordModel:
-    """The same with ids: those of living symbols first."""
-    order = np.argsort(~found.alive, kind="stable")
-    ids = np.empty(order.size, np.int32)
-    ids[order] = len(special) + np.arange(order.size)
-    events = found.events.copy()
-    merges = events[:, 1] >= 0
-    events[merges] = ids[events[merges]]
-    events[~merges, 0] = ids[events[~merges, 0]]
-    parts = tuple(tuple(part.tolist()) for part in np.split(ids[found.parts], found.part_offsets[1:-1]))
-    ordered = [found.symbols[symbol] for symbol in order.tolist()]
-    living = int(np.count_nonzero(found.alive))
-    no_superwords = np.empty((0, 3), np.int32)
-    return SuperwordModel(
-        splits,
-        NEVER,
-        None,
-        special,
-        ordered[:living],
-        events,
-        no_superwords,
-        tuple(ordered[living:]),
-        parts if (~merges).any() else (),
-    )
+    return SuperwordTokenizer(event_model(found, tuple(special.values()), splits), metadata)

@@ -23,11 +23,14 @@ import pyarrow.compute as pc
 
 from tokpack_core.bpe.merge_settings import Merges, MergeSettings
 from tokpack_core.bpe.regex_splitting import compiled, pretokens
+from tokpack_core.bpe.superword_deletions import train_boundless_with_deletions
 from tokpack_core.bpe.superword_merges import SupermergeSettings
 from tokpack_core.bpe.superwords import BYTES, Superwords, train_boundless, train_superbpe
+from tokpack_core.bpe.training import Seen
 from tokpack_core.config import TrainConfig, UnicodeForm
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.byte_bpe import MOST_WORKERS, as_engine, merges_table, refuse_learnable
+from tokpack_core.tokenizers.event_model import event_model
 from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
 from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.normalization_agreement import differing_documents
@@ -63,10 +66,11 @@ def train_superwords(config: TrainConfig, texts: Iterator[pa.Array], unicode: Un
     for role, text in special.items():
         refuse_learnable(role, text, splits)
         refuse_superword(role, text, SUPERBPE_PIECES if in_pieces(config) else splits, eligible)
+    if config.delete_threshold is not None:
+        return with_deletions(config, texts, splits, eligible, letters, unicode)
     kept: list[pa.Array] = []
     found = learned(config, beginning(texts, kept), splits, eligible)
-    if found.seen.bytes == 0:
-        raise InputError("the training sample holds no text: check `train_on` and the train split of its corpora")
+    refuse_no_text(found.seen)
     merges = Merges(found.tokens, found.left, found.right, found.count)
     metadata = described(config, unicode, found)
     strings, table = list(special.values()), merges_table(merges, first_id=len(special))
@@ -81,6 +85,40 @@ def train_superwords(config: TrainConfig, texts: Iterator[pa.Array], unicode: Un
     stock = HuggingFaceTokenizer(engine, metadata, "the trained tokenizer", table)
     training = dict(metadata.training) | gap(exact, stock, kept)
     return HuggingFaceTokenizer(engine, replace(metadata, training=training), "the trained tokenizer", table)
+
+
+def with_deletions(
+    config: TrainConfig,
+    texts: Iterator[pa.Array],
+    splits: tuple[str, ...],
+    eligible: Callable[[bytes], bool],
+    letters: str | None,
+    unicode: UnicodeForm,
+) -> SuperwordTokenizer:
+    special = config.special_tokens.by_role()
+    words, limits = merge_limits(config)
+    threshold, workers = config.delete_threshold or 1.0, min(os.cpu_count() or 1, MOST_WORKERS)
+    events, supermerges, seen = train_boundless_with_deletions(
+        texts, splits, words, threshold, limits, eligible, workers
+    )
+    refuse_no_text(seen)
+    model = event_model(events, tuple(special.values()), splits, supermerges, config.mergeable, letters)
+    settings = {name: getattr(config, name) for name in (*COMMON_SETTINGS, *BOUNDLESS_SETTINGS, "delete_threshold")}
+    training = {
+        "documents": seen.documents,
+        "bytes": seen.bytes,
+        "bytes_dropped": seen.bytes_dropped,
+        "superwords": len(supermerges.tokens),
+        "transition_size": len(special) + len(model.tokens) - len(supermerges.tokens),
+        "tokens_deleted": len(model.deleted),
+        "deletions": len(model.parts),
+    }
+    return SuperwordTokenizer(model, Metadata(config.family, unicode, special, settings, training))
+
+
+def refuse_no_text(seen: Seen) -> None:
+    if seen.bytes == 0:
+        raise InputError("the training sample holds no text: check `train_on` and the train split of its corpora")
 
 
 def in_pieces(config: TrainConfig) -> bool:
@@ -126,18 +164,23 @@ def learned(
     config: TrainConfig, texts: Iterator[pa.Array], splits: tuple[str, ...], eligible: Callable[[bytes], bool]
 ) -> Superwords:
     special = len(config.special_tokens.by_role())
-    words = MergeSettings((config.vocab_size or 0) - special, config.min_frequency, config.tie_break)
+    words, limits = merge_limits(config)
     workers = min(os.cpu_count() or 1, MOST_WORKERS)
-    superbpe = config.family == "superbpe"
-    most_words = SUPERBPE_MOST_WORDS if superbpe and config.max_words is None else config.max_words
-    limits = SupermergeSettings(
-        config.min_frequency, words.tie_break, config.tie_winner, most_words, forbid_colon=superbpe
-    )
-    if not superbpe:
+    if config.family == "boundless_bpe":
         return train_boundless(texts, splits, words, limits, eligible, workers)
     transition = None if config.transition_size == "auto" else config.transition_size - special
     pieces = SUPERBPE_PIECES if config.joins == "pieces" else None
     return train_superbpe(texts, splits, pieces, words, transition, limits, eligible, workers)
+
+
+def merge_limits(config: TrainConfig) -> tuple[MergeSettings, SupermergeSettings]:
+    special = len(config.special_tokens.by_role())
+    words = MergeSettings((config.vocab_size or 0) - special, config.min_frequency, config.tie_break)
+    superbpe = config.family == "superbpe"
+    most_words = SUPERBPE_MOST_WORDS if superbpe and config.max_words is None else config.max_words
+    return words, SupermergeSettings(
+        config.min_frequency, words.tie_break, config.tie_winner, most_words, forbid_colon=superbpe
+    )
 
 
 def described(config: TrainConfig, unicode: UnicodeForm, found: Superwords) -> Metadata:

@@ -84,7 +84,7 @@ def encoder_of(model: SuperwordModel) -> SuperwordEncoder:
     flags = np.zeros(len(model.special) + len(model.tokens), np.bool_)
     flags[list(contents)] = [eligible(token) for token in model.tokens]
     superwords = MergeList(*model.superwords.T.copy())
-    if model.deleted:
+    if model.parts:
         words = BpeModel(byte_ids, *np.empty((4, 0), np.int32))
         joinable = JoinableWords(words, model.splits, flags, WordMemory(by_events(model, byte_ids)))
     else:
