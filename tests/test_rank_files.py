@@ -24,6 +24,14 @@ def test_a_regex_must_be_named_for_unknown_ranks(tmp_path: Path) -> None:
     assert tokpack(tmp_path, *arguments, "o2", "--pretokenizer", "cl100k", "a.txt").json["counts"]["tokens"] == 3
     shown = tokpack(tmp_path, "inspect", "out", "--pack", "0", "--json").json
     assert "".join(segment["text"] for segment in shown["pack"]["segments"]) == "1234"
+    assert "not_decoded" not in shown
+    write_rank_file(tmp_path / "x.tiktoken", {bytes([byte]): byte for byte in range(256)})
+    changed = tokpack(tmp_path, "inspect", "out", "--json").json
+    assert changed["not_decoded"].endswith(
+        "x.tiktoken is no longer the tokenizer that made it: name that with --tokenizer"
+    )
+    (tmp_path / "x.tiktoken").unlink()
+    assert "is gone" in tokpack(tmp_path, "inspect", "out", "--json").json["not_decoded"]
 
 
 def test_published_ranks_are_known(tmp_path: Path) -> None:

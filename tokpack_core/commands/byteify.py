@@ -21,11 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from tokpack_core.commands.inspect_prefix import find_tokenizer, without_ending
+from tokpack_core.commands.inspect_prefix import without_ending
 from tokpack_core.commands.opened_tokenizer import OpenedTokenizer
 from tokpack_core.commands.output import MANIFEST_ENDING, new_output
 from tokpack_core.commands.progress import progress
 from tokpack_core.commands.run_manifest import describe_file, write_manifest
+from tokpack_core.commands.tokenizer_of_prefix import find_tokenizer
 from tokpack_core.errors import InputError
 from tokpack_core.megatron.indexed_dataset import bin_path, idx_path
 from tokpack_core.megatron.indexed_reader import IndexedReader, release_pages

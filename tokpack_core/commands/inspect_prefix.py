@@ -12,18 +12,13 @@ import numpy as np
 from rich.text import Text
 
 from tokpack_core.commands.mask_picture import mask_picture
-from tokpack_core.commands.opened_tokenizer import OpenedTokenizer, open_tokenizer
+from tokpack_core.commands.opened_tokenizer import OpenedTokenizer
 from tokpack_core.commands.pack_pieces import KnownPack, Piece, find_pack
 from tokpack_core.commands.results import console, counted, print_json, show_facts
-from tokpack_core.commands.run_manifest import manifest_of
-from tokpack_core.commands.store_access import graph_of, store_around
+from tokpack_core.commands.tokenizer_of_prefix import find_tokenizer, open_to_decode, why_not_decoded
 from tokpack_core.errors import InputError
 from tokpack_core.megatron.indexed_dataset import CHUNK, bin_path, idx_path
 from tokpack_core.megatron.indexed_reader import IndexedReader
-from tokpack_core.stages import tokenizer as tokenizer_stage
-from tokpack_core.store import objects
-from tokpack_core.store.lineage import object_at
-from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.encoded import from_lists
 from tokpack_core.training.segments import FILL, IMAGE, ImageAttention, PackSegments
 from tokpack_core.training.segments_file import Rows, read_segment_rows
@@ -31,7 +26,6 @@ from tokpack_core.vocabulary.visible import printable
 
 LONGEST_SHOWN = 32_768
 """Tokens of a pack or document that are decoded."""
-ANY_REGEX = "gpt2"
 FILLER_COLOUR = "bright_black"
 COLOURS = ("cyan", "yellow", "green", "magenta", "bright_blue", "bright_red")
 
@@ -61,7 +55,9 @@ def inspect_and_show(prefix: Path, tokenizer: Path | None, number: int | None, j
     reader = IndexedReader(prefix)
     facts: dict[str, Any] = describe(prefix, reader)
     opened = open_to_decode(tokenizer) if tokenizer else find_tokenizer(prefix)
-    if opened is not None:
+    if opened is None:
+        facts["not_decoded"] = why_not_decoded(prefix)
+    else:
         facts["tokenizer"] = {"path": str(opened.path), "digest": opened.digest, "family": opened.tokenizer.family}
     segments: list[Segment] = []
     if number is not None or opened is not None:
@@ -147,34 +143,6 @@ def docs_reader(prefix: Path) -> IndexedReader | None:
     """The view of the same packs with documents as sequences, if there is one."""
     docs = docs_prefix(prefix)
     return IndexedReader(docs) if idx_path(docs).is_file() and bin_path(docs).is_file() else None
-
-
-def find_tokenizer(prefix: Path) -> OpenedTokenizer | None:
-    """The tokenizer that made a prefix, from the store that it is in or from its manifest, while it is unchanged."""
-    store = store_around(prefix)
-    ref = object_at(store, prefix) if store else None
-    if store and ref:
-        graph = graph_of(store)
-        waiting, seen = [ref], {ref}
-        while waiting:
-            ref = waiting.pop(0)
-            if ref.stage == tokenizer_stage.STAGE and ref in graph.manifests:
-                return open_tokenizer(objects.folder_of(store, ref))
-            new = [source for source in graph.upstream.get(ref, []) if source not in seen]
-            waiting += new
-            seen.update(new)
-        return None
-    manifest = manifest_of(bin_path(prefix))
-    described = manifest.content["tokenizer"] if manifest else None
-    if described is None or not Path(described["path"]).exists():
-        return None
-    opened = open_to_decode(Path(described["path"]), described["eod_string"], described.get("image_string"))
-    return opened if opened.digest == described["digest"] else None
-
-
-def open_to_decode(path: Path, eod: str | None = None, image: str | None = None) -> OpenedTokenizer:
-    """A rank file may be any: what tokens spell does not depend on how text is split."""
-    return open_tokenizer(path, eod, image, ANY_REGEX if registry.is_bare_rank_file(path) else None)
 
 
 def read_segments(prefix: Path, reader: IndexedReader, number: int, opened: OpenedTokenizer | None) -> list[Segment]:
