@@ -14,7 +14,7 @@ import tiktoken
 from tests.command_line import tokpack
 from tests.small_project import write_small_project
 from tests.tokenizer_samples import EOD, PAD, documents, train
-from tokpack_core.config import Family, SpecialTokens, TrainConfig
+from tokpack_core.config import DERIVED, MODULAR, Family, SpecialTokens, TrainConfig
 from tokpack_core.megatron.indexed_reader import IndexedReader
 from tokpack_core.stages import tokenizer as tokenizer_stage
 from tokpack_core.stages.shards import read_shards
@@ -27,7 +27,7 @@ from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.special_tokens_in_text import encode_with_special_tokens
 from tokpack_core.tokenizers.tiktoken_ranks import TiktokenTokenizer
 
-FAMILIES = [family for family in get_args(Family) if family != "pretrained"]
+FAMILIES = [family for family in get_args(Family) if family not in ("pretrained", *DERIVED)]
 SPECIAL = SpecialTokens(eod=EOD)
 TEXTS = ["plain", f"the one{EOD}the other", "", EOD, f"{EOD}{PAD}x{EOD}{EOD}", f"almost <|endoftext|{PAD}", "end"]
 
@@ -35,7 +35,11 @@ TEXTS = ["plain", f"the one{EOD}the other", "", EOD, f"{EOD}{PAD}x{EOD}{EOD}", f
 @cache
 def tokenizer_of(family: Family) -> Tokenizer:
     special = SpecialTokens(eod=EOD, pad=PAD, unk="<unk>" if family in ("wordpiece", "character", "word") else None)
-    return train(TrainConfig(family=family, vocab_size=900, special_tokens=special), documents()[:20])
+    config = TrainConfig(family=family, vocab_size=900, special_tokens=special)
+    if family in MODULAR:
+        texts = pa.array(documents()[:20], pa.string())
+        return registry.train_modular(config, iter([(texts, pa.array(["en"] * len(texts)))]), "none")
+    return train(config, documents()[:20])
 
 
 def ids(tokenizer: Tokenizer, text: str) -> list[int]:
