@@ -1,6 +1,7 @@
 """What is built without being asked: exactly what depends on a change, and nothing when content stays the same."""
 
 import json
+import re
 import time
 
 import dagster as dg
@@ -10,9 +11,9 @@ from tests.dagster_server import DagsterServer, dagster_dev, python_module
 from tests.small_project import SmallProject, write_small_project
 from tokpack_assets.build_defs import build_defs
 from tokpack_assets.sources import report_sources
-from tokpack_core.config.files import load_project
 from tokpack_core.engine import LocalEngine
 from tokpack_core.errors import ConfigError
+from tokpack_core.stages.schedules import load_with_schedules
 from tokpack_core.store import history
 from tokpack_core.store.store import open_store
 
@@ -153,14 +154,23 @@ def test_schedules(project: SmallProject) -> None:
     ("old", "new", "said"),
     [
         ("0 3 * * *", "0 25 * * *", "is no cron expression"),
+        ("0 3 * * *", "0 3 * * * *", "is no cron expression of five fields"),
+        ("0 3 * * *", "0 3 31 2 *", "names a date that never comes"),
+        ("nightly:", "automation:", "`automation` is the name of a sensor; rename the schedule"),
+        ("nightly:", "source_files:", "`source_files` is the name of a sensor; rename the schedule"),
         ("Asia/Shanghai", "Asia/Atlantis", "is no time zone"),
-        ("[vocabulary_report/bpe_600]", "[vocabulary_report/x]", "no asset vocabulary_report/x"),
+        (
+            "report/bpe_600]",
+            "report/bpe_60]",
+            "no asset vocabulary_report/bpe_60; did you mean `voc",
+        ),
     ],
 )
 def test_a_wrong_schedule_is_told(project: SmallProject, old: str, new: str, said: str) -> None:
     add_schedules(project, SCHEDULES.replace(old, new))
-    with pytest.raises(ConfigError, match=said):
-        build_defs(load_project(project.configs), project.store, LocalEngine(1))
+    with pytest.raises(ConfigError, match=said) as raised:
+        load_with_schedules(project.configs)
+    assert re.match(r".*/project.yaml:2\d: schedules\.", str(raised.value))
 
 
 START_SENSOR = """mutation($s: SensorSelector!) { startSensor(sensorSelector: $s) { __typename } }"""

@@ -130,7 +130,17 @@ def test_wrong_schedules_and_pretrained_paths(project: SmallProject) -> None:
         encoding="utf-8",
     )
     said = refused(project.folder, "config", "check")
-    assert said.startswith(f"{path}:6: schedules.nightly.assets.1: there is no asset corpus/dogs; there are ")
+    assert said == f"{path}:6: schedules.nightly.assets.1: there is no asset corpus/dogs; did you mean `corpus/docs`?"
+
+
+def test_all_files_of_a_tokenizer_are_looked_for(project: SmallProject) -> None:
+    project.edit("family: byte_bpe", "family: sentencepiece_unigram\n    seed_vocabulary: s.txt\n    parallel: p.jsonl")
+    outcome = tokpack(project.folder, "config", "check", may_fail=True)
+    file = project.configs / "project.yaml"
+    assert [line.removeprefix("error: ") for line in outcome.err.splitlines()] == [
+        f"{file}:14: tokenizers.bpe_600.seed_vocabulary: there is no {project.folder}/s.txt; correct it",
+        f"{file}:15: tokenizers.bpe_600.parallel: there is no {project.folder}/p.jsonl; correct it",
+    ]
 
 
 def test_errors_for_machines(project: SmallProject) -> None:

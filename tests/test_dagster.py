@@ -5,17 +5,20 @@ import os
 import signal
 import subprocess
 import time
+from io import StringIO
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from rich.console import Console
 
 from tests.dagster_server import TOKPACK, environment
 from tests.small_project import SmallProject, write_small_project
 from tokpack_assets.build_defs import build_defs
-from tokpack_assets.building import text_changes
-from tokpack_assets.run import is_interruption
+from tokpack_assets.building import show_outcome, text_changes
+from tokpack_assets.run import BuildOutcome, is_interruption, run_build
 from tokpack_core.engine import LocalEngine
+from tokpack_core.errors import ConfigError
 from tokpack_core.store import history
 from tokpack_core.store.store import open_store
 
@@ -112,6 +115,41 @@ def test_a_failed_gate_is_one_sentence_and_stops_what_is_downstream(project: Sma
     assert history.latest(open_store(project.store), "tokenized_shards/bpe_600/docs") is None
 
 
+def test_what_a_build_says_is_shown_as_it_is() -> None:
+    """Tokens and file names may look like markup, and a sentence stays in one line for what reads it."""
+    said = "vocabulary_report/a: rarest: [/b] (id 7), [red] (id 8), " + "long " * 30
+    console = Console(file=StringIO(), width=60)
+    show_outcome(BuildOutcome({}, [], [said]), console)
+    assert f"warning  {said}" in console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+
+
+def test_two_underscores_in_a_name(project: SmallProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dagster makes the name of a step of its asset's key with two underscores for a slash."""
+    monkeypatch.setenv("DAGSTER_HOME", str(project.folder / "home"))
+    project.edit("bpe_600", "bpe__600")
+    project.edit("    sample_bytes", "    parallel: none.jsonl\n    sample_bytes")
+    wanted = ["vocabulary_report/bpe__600"]
+    outcome = run_build(project.load(), project.store, LocalEngine(1), wanted, lambda _: None)
+    assert len(outcome.failures) == 1
+    assert outcome.failures[0].startswith("vocabulary_report/bpe__600: tokenizers.bpe__600: there is no file")
+
+
+def test_two_pairs_that_dagster_could_not_tell_apart(project: SmallProject) -> None:
+    more = """
+  other: {tokenizer: bpe_600__b, mixture: {code: 1.0}, packing: {sequence_length: 64}}
+tokenizers:
+  bpe_600__b: {family: byte_bpe, vocab_size: 300, train_on: {code: 1.0}, special_tokens: {eod: "<e>"}}
+corpora:
+  b__code: {paths: [data/code]}
+"""
+    file = project.configs / "more.yaml"
+    file.write_text("datasets:" + more)
+    project.load()
+    project.edit("mixture: {docs: 2.0, code: 1.0}", "mixture: {docs: 2.0, b__code: 1.0}")
+    with pytest.raises(ConfigError, match=r"`b__code` by `bpe_600`.* would have one name in Dagster; rename one"):
+        project.load()
+
+
 def test_wrong_input_is_one_sentence(project: SmallProject) -> None:
     path = project.folder / "data" / "docs" / "0.jsonl"
     path.write_text(path.read_text() + "{broken\n")
@@ -173,7 +211,7 @@ def test_folders_that_cannot_be_used_are_one_sentence(
         ("TOKPACK_STORE", "data", "data: this folder holds other files; name an empty or new folder for the store"),
         ("TOKPACK_STORE", "/proc/none/store", "/proc/none/store: cannot create the store at /proc/none"),
         ("TOKPACK_WORKERS", "many", "TOKPACK_WORKERS"),
-        ("TOKPACK_STORE", "store", "schedules.k.assets: there is no asset megatron_dataset/none; there are "),
+        ("TOKPACK_STORE", "store", "yaml:1: schedules.k.assets.0: there is no asset megatron_dataset/none"),
     ],
 )
 def test_the_ui_is_not_opened_on_what_cannot_be_used(

@@ -78,7 +78,11 @@ def test_a_corpus_folder_that_vanishes(graph: GraphInProcess) -> None:
     sensor = source_sensor(graph.project.load())
     tick = sensor.evaluate_tick(dg.build_sensor_context(graph.instance))
     assert [event.asset_key.path for event in tick.asset_events] == [["source", "docs"]]
-    assert tick.skip_message == f"corpus code: {gone}"
+    assert tick.skip_message == f"corpus code: {gone}; changed: source/docs"
+    for event in tick.asset_events:
+        graph.instance.report_runless_asset_event(event)
+    again = sensor.evaluate_tick(dg.build_sensor_context(graph.instance))
+    assert (list(again.asset_events), again.skip_message) == ([], f"corpus code: {gone}")
     assert sentence(graph, "corpus/code") == f"corpus code: {gone}"
 
 

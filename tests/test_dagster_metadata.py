@@ -12,6 +12,7 @@ import pytest
 
 from tests.graph_in_process import GraphInProcess
 from tests.small_project import write_small_project
+from tokpack_assets.metadata import spread
 from tokpack_assets.pictures import LONGEST, bars, curve
 from tokpack_core.stages.asset import read_json
 from tokpack_core.store import history
@@ -121,6 +122,59 @@ def test_figures_of_the_vocabulary_report(graph: GraphInProcess) -> None:
     assert shown["worst_premium"].value == pytest.approx(premiums[0], abs=1e-6)
     assert shown["gini"].value == pytest.approx(fair["gini"], abs=1e-6)
     assert shown["worst_language"].value == "zh"
+
+
+def test_files_of_a_corpus(graph: GraphInProcess) -> None:
+    """Of the source as it is watched, and of the inventory: a picture of all sizes, and the largest by name."""
+    sizes = {f"data/docs/{p.name}": p.stat().st_size for p in (graph.project.folder / "data" / "docs").iterdir()}
+    for key in ("source/docs", "corpus/docs"):
+        shown = graph.newest(key).metadata
+        assert (shown["files"].value, shown["bytes"].value) == (3, sum(sizes.values()))
+    listed = [(row["file"], row["bytes"]) for row in rows(shown["largest_files"])]
+    assert dict(listed) == sizes
+    assert [size for _, size in listed] == sorted(sizes.values(), reverse=True)
+    assert drawn(str(shown["sizes"].value))[0].get("d", "").count("M") == 3
+    assert spread(list(range(1_000))) == list(range(0, 1_000, 25))
+    assert spread([3, 2]) == [3, 2]
+    assert len(bars([10**12 - number for number in range(40)], "files by size, the largest first")) <= LONGEST
+
+
+def test_splits_and_changes_of_a_normalized_corpus(graph: GraphInProcess) -> None:
+    shown = graph.newest("normalized_corpus/docs").metadata
+    splits = {row["split"]: row["bytes"] for row in rows(shown["splits"])}
+    assert splits == {split: shown[f"{split}_bytes"].value for split in ("train", "valid", "test")}
+    assert sum(splits.values()) == shown["bytes"].value
+    assert sum(row["share"] for row in rows(shown["splits"])) == pytest.approx(1, abs=1e-5)
+    assert rows(shown["changed_by_language"]) == [{"lang": "fr", "what": "nfc", "documents": 1, "characters": 6}]
+
+
+def test_prefixes_of_a_dataset(graph: GraphInProcess) -> None:
+    """Tokens are those of documents, without padding; what Megatron's blend leaves out is told."""
+    packed, shown = (graph.newest(f"{stage}/base").metadata for stage in ("packed_sequences", "megatron_dataset"))
+    assert [shown[name].value for name in ("packs", "tokens", "padding")] == [
+        packed[name].value for name in ("packs", "tokens", "padding")
+    ]
+    prefixes = rows(shown["prefixes"])
+    assert all(row["tokens"] + row["padding"] == row["packs"] * SEQUENCE_LENGTH for row in prefixes)
+    assert {row["packs"] >= 2: row["in_blend"] for row in prefixes}.items() <= {
+        True: "yes",
+        False: "no, too few packs",
+    }.items()
+    assert shown["left_out_of_blend"].value == sum(row["in_blend"] != "yes" for row in prefixes)
+
+
+def test_settings_that_shape_an_asset(graph: GraphInProcess) -> None:
+    """Of the definition as configured now, of a version as it was made with."""
+    specs = {spec.key.to_user_string(): spec for spec in graph.definitions().resolve_all_asset_specs()}
+    for key in graph.versions():
+        assert graph.newest(key).metadata["settings"] == specs[key].metadata["settings"]
+    trained_with = graph.newest("tokenizer_model/bpe_600").metadata["settings"].value
+    assert isinstance(trained_with, dict)
+    assert (trained_with["vocab_size"], trained_with["train_on"]) == (600, {"docs": 0.7, "code": 0.3})
+    assert graph.newest("tokenized_shards/bpe_600/docs").metadata["settings"].value == {"bos": False}
+    training = graph.newest("tokenizer_model/bpe_600").metadata["training"].value
+    assert isinstance(training, dict)
+    assert training["documents"] > 0
 
 
 def test_packs_by_fill(graph: GraphInProcess) -> None:

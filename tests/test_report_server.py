@@ -1,7 +1,10 @@
 """The pages that `tokpack dev` gives out beside the UI: reports of the store with verdicts, and nothing else."""
 
 import re
+import subprocess
+import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -11,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.dagster_server import free_port
 from tests.small_project import SmallProject, write_small_project
 from tokpack_assets.report_server import ReportPages
 from tokpack_core.stages import report
@@ -52,6 +56,37 @@ def test_a_report_of_another_schema_is_shown_as_it_is_stored(address: str) -> No
 def test_nothing_else_is(address: str, path: str) -> None:
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(f"{address}{path}")
+
+
+def test_reports_are_served_on_every_port_that_is_free(tmp_path: Path) -> None:
+    """Those of earlier links too, unless another server has it; the first port is a must."""
+    page = tmp_path / "objects" / report.STAGE / DIGEST / "report.html"
+    page.parent.mkdir(parents=True)
+    page.write_text("a page")
+    page.with_name("report.json").write_text('{"schema_version": 1}')
+    own, earlier = free_port(), free_port()
+    with served(tmp_path) as other:
+        taken = other.rpartition(":")[2]
+        command = [sys.executable, "-m", "tokpack_assets.report_server", str(tmp_path)]
+        refused = subprocess.run([*command, taken, str(own)], capture_output=True, text=True, timeout=60)
+        assert f"reports are not served on port {taken}: " in refused.stderr
+        server = subprocess.Popen([*command, str(own), taken, str(earlier)])
+        try:
+            for port in (own, earlier):
+                assert opened_when_ready(f"http://127.0.0.1:{port}/{DIGEST}/report.html") == b"a page"
+        finally:
+            server.kill()
+            server.wait()
+
+
+def opened_when_ready(url: str) -> bytes:
+    for _ in range(300):
+        try:
+            with urllib.request.urlopen(url) as response:
+                return response.read()
+        except urllib.error.URLError:
+            time.sleep(0.1)
+    raise AssertionError(f"{url} does not answer")
 
 
 @pytest.fixture(scope="module")

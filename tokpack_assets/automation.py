@@ -4,7 +4,7 @@ import dagster as dg
 from dagster import AutomationCondition
 
 from tokpack_core.config import Project, ScheduleConfig
-from tokpack_core.errors import ConfigError
+from tokpack_core.config.project import AUTOMATION_SENSOR
 from tokpack_core.stages.graph import AssetPlan, plan_graph, select
 
 SENSOR_SECONDS = 15
@@ -39,7 +39,7 @@ def is_frozen(plan: AssetPlan, project: Project) -> bool:
 def automation_sensor() -> dg.AutomationConditionSensorDefinition:
     """Evaluates the conditions once it is switched on in the UI's Automation page; off at first."""
     return dg.AutomationConditionSensorDefinition(
-        "automation", target=dg.AssetSelection.all(), minimum_interval_seconds=SENSOR_SECONDS
+        AUTOMATION_SENSOR, target=dg.AssetSelection.all(), minimum_interval_seconds=SENSOR_SECONDS
     )
 
 
@@ -49,10 +49,7 @@ def schedules(project: Project) -> list[dg.ScheduleDefinition]:
 
 
 def make_schedule(name: str, config: ScheduleConfig, project: Project) -> dg.ScheduleDefinition:
-    try:
-        plans = select(plan_graph(project), list(config.assets))
-    except ConfigError as error:
-        raise ConfigError(f"schedules.{name}.assets: {error}") from error
+    plans = select(plan_graph(project), list(config.assets))
     keys = [dg.AssetKey(plan.key.split("/")) for plan in plans]
     return dg.ScheduleDefinition(
         name=name,

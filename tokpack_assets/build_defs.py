@@ -90,6 +90,7 @@ def make_asset(
         group_name=plan.group,
         description=plan.description,
         code_version=plan.code_version,
+        metadata=settings(plan),
         automation_condition=rebuild_condition(plan, project),
         pool=pool,
         kinds=KINDS[plan.stage],
@@ -113,12 +114,20 @@ def make_asset(
             raise dg.Failure(description=str(error), allow_retries=False) from error
         return dg.MaterializeResult(
             data_version=dg.DataVersion(built.entry.object.digest),
-            metadata=asset_metadata(built, time.monotonic() - begin, context.instance),
+            metadata=asset_metadata(built, time.monotonic() - begin, context.instance) | settings(plan),
             check_results=checks,
             tags=provenance_tags(plan, built),
         )
 
     return materialize
+
+
+def settings(plan: AssetPlan) -> dict[str, dg.MetadataValue]:
+    """What of the configuration shapes an asset: of its definition as it is now, of a version as it was then.
+
+    Dagster counts them into the code version, and of a difference says no more than that.
+    """
+    return {"settings": dg.MetadataValue.json(plan.settings)}
 
 
 def provenance_tags(plan: AssetPlan, built: Built) -> dict[str, str]:

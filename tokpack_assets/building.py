@@ -13,13 +13,14 @@ import orjson
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from tokpack_assets.environment import configs_folder, engine_of, store_folder
 from tokpack_assets.run import BuildOutcome, run_build
 from tokpack_core.config import Project
-from tokpack_core.config.files import load_project
 from tokpack_core.engine import Engine
 from tokpack_core.errors import TokpackError
+from tokpack_core.stages.schedules import load_with_schedules
 from tokpack_core.stages.unit import OnProgress
 from tokpack_core.stages.unit import Progress as UnitProgress
 
@@ -30,7 +31,7 @@ def build_and_show(names: list[str], retrain: bool, workers: int | None, json: b
     Raises:
         TokpackError: an asset failed; says which and why.
     """
-    project = load_project(configs_folder())
+    project = load_with_schedules(configs_folder())
     outcome = build_with_bar(project, store_folder(), names, retrain, engine_of(project, engine, workers), json)
     if json:
         sys.stdout.buffer.write(orjson.dumps(as_json(outcome), option=orjson.OPT_INDENT_2, default=str) + b"\n")
@@ -105,18 +106,24 @@ def show_outcome(outcome: BuildOutcome, console: Console) -> None:
         size = f"{shown['size_bytes'] / 1e6:,.1f}"
         table.add_row(key, shown["digest"][:12], str(shown["units_run"]), str(shown["units_reused"]), size)
     console.print(table)
-    for key, shown in outcome.assets.items():
-        if "stale" in shown:
-            console.print(f"[yellow]stale[/]  {key}: {shown['stale']}", highlight=False)
-        if "encoder_warnings" in shown:
-            console.print(f"[yellow]encoder[/]  {key}: {shown['encoder_warnings']}", highlight=False)
-        if shown.get("allocation"):
-            console.print(f"[cyan]entries[/]  {key}: {shown['allocation']}", highlight=False)
-        if shown.get("compression"):
-            console.print(f"[cyan]bytes per token[/]  {key}: {shown['compression']}", highlight=False)
-        for line in text_changes(shown):
-            console.print(f"[cyan]text[/]  {key}: {line}", highlight=False)
-    for warning in outcome.warnings:
-        console.print(f"[yellow]warning[/]  {warning}", highlight=False)
+    for title, colour, said in remarks(outcome):
+        console.print(Text.assemble((title, colour), f"  {said}"), soft_wrap=True)
     run, reused = outcome.total("units_run"), outcome.total("units_reused")
     console.print(f"{run} units run, {reused} reused.", highlight=False)
+
+
+def remarks(outcome: BuildOutcome) -> Iterator[tuple[str, str, str]]:
+    """Title, colour and sentence of what a user should know of a build; sentences may hold any text of the corpora."""
+    for key, shown in outcome.assets.items():
+        if "stale" in shown:
+            yield "stale", "yellow", f"{key}: {shown['stale']}"
+        if "encoder_warnings" in shown:
+            yield "encoder", "yellow", f"{key}: {shown['encoder_warnings']}"
+        if shown.get("allocation"):
+            yield "entries", "cyan", f"{key}: {shown['allocation']}"
+        if shown.get("compression"):
+            yield "bytes per token", "cyan", f"{key}: {shown['compression']}"
+        for line in text_changes(shown):
+            yield "text", "cyan", f"{key}: {line}"
+    for warning in outcome.warnings:
+        yield "warning", "yellow", warning

@@ -82,11 +82,11 @@ def dev(
     from tokpack_assets.build_defs import build_defs
     from tokpack_assets.environment import HOST, configs_folder, engine_of, store_folder
     from tokpack_assets.run import open_instance
-    from tokpack_core.config.files import load_project
+    from tokpack_core.stages.schedules import load_with_schedules
     from tokpack_core.store.store import open_store
 
     with show_errors():
-        project = load_project(configs_folder())
+        project = load_with_schedules(configs_folder())
         build_defs(project, store_folder(), engine_of(project))
         open_store(store_folder(), create=True)
         with open_instance():

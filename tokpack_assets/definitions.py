@@ -4,11 +4,11 @@ import dagster as dg
 
 from tokpack_assets.build_defs import build_defs
 from tokpack_assets.environment import configs_folder, engine_of, store_folder
-from tokpack_core.config.files import load_project
 from tokpack_core.errors import TokpackError
+from tokpack_core.stages.schedules import load_with_schedules
 
 try:
-    project = load_project(configs_folder())
+    project = load_with_schedules(configs_folder())
     defs = build_defs(project, store_folder(), engine_of(project))
 except TokpackError as error:
     # Dagster shows its own errors as they are, and puts others below a line of its own.

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from tokpack_assets.building import build_with_bar, raise_failures
 from tokpack_assets.environment import engine_of
@@ -164,12 +165,12 @@ def show_summary(summary: dict[str, Any], folder: Path, console: Console) -> Non
     console.print(table, highlight=False)
     console.print("\n[bold]The dataset, read by Megatron-Core as it is[/] (.bin/.idx, and _docs.bin/.idx by document)")
     for prefix in summary["prefixes"]:
-        console.print(f"  {summary['dataset']}/{prefix}", highlight=False, soft_wrap=True)
+        console.print(f"  {summary['dataset']}/{prefix}", highlight=False, soft_wrap=True, markup=False)
     if "comparison" in summary:
         console.print("\n[bold]Families of tokenizers compared[/], on text that none was trained on")
         for sentence in summary["comparison"]["findings"]:
             console.print(f"  {sentence}", highlight=False, markup=False)
-        console.print(f"  {summary['comparison']['page']}", highlight=False, soft_wrap=True)
+        console.print(f"  {summary['comparison']['page']}", highlight=False, soft_wrap=True, markup=False)
     show_next_commands(summary, folder, console)
 
 
@@ -200,4 +201,4 @@ def show_next_commands(summary: dict[str, Any], folder: Path, console: Console) 
     }
     console.print("\n[bold]Next:[/]")
     for command, why in commands.items():
-        console.print(f"  {command}\n      [dim]{why}[/]", highlight=False, soft_wrap=True)
+        console.print(Text.assemble(f"  {command}\n      ", (why, "dim")), soft_wrap=True)

@@ -13,7 +13,8 @@ import orjson
 
 from tokpack_assets.environment import reports_address
 from tokpack_assets.links import version_link
-from tokpack_assets.pictures import bars, curve
+from tokpack_assets.pictures import POINTS, bars, curve
+from tokpack_core.config import SPLITS
 from tokpack_core.stages import corpus, export, normalize, pack, report, shards, tokenizer
 from tokpack_core.stages.asset import Built, read_json
 
@@ -21,6 +22,8 @@ Shown = dict[str, Any]
 SHORT = 12
 DIGITS = 6
 BAR = 20
+MOST_ROWS = 100
+"""Rows of a table that grows with the corpus."""
 
 
 def asset_metadata(built: Built, seconds: float, instance: dg.DagsterInstance) -> Shown:
@@ -62,21 +65,48 @@ def figures(counts: dict[str, Any], names: Iterable[str]) -> Shown:
 
 
 def corpus_metadata(built: Built) -> Shown:
-    return figures(built.counts, ("files", "bytes"))
+    files = sorted(corpus.read_inventory(built.folder), key=lambda file: (-file.size, file.name))
+    rows = [{"file": file.name, "bytes": file.size} for file in files[:MOST_ROWS]]
+    return {
+        "sizes": dg.MetadataValue.md(bars(spread([file.size for file in files]), "files by size, the largest first")),
+        **figures(built.counts, ("files", "bytes")),
+        "largest_files": table(rows, ["file", "bytes"]),
+    }
+
+
+def spread(values: list[int]) -> list[int]:
+    """At most POINTS of the values, evenly chosen."""
+    step = max(len(values) / POINTS, 1)
+    return [values[int(number * step)] for number in range(min(len(values), POINTS))]
 
 
 def normalization_metadata(built: Built) -> Shown:
-    shown = figures(built.counts, ("documents", "bytes", "train_bytes", "valid_bytes", "test_bytes", "parts"))
-    skipped = built.counts["problems"].get("skipped", {})
+    counts = built.counts
+    shown = figures(counts, ("documents", "bytes", "train_bytes", "valid_bytes", "test_bytes", "parts"))
+    skipped = counts["problems"].get("skipped", {})
     shown["documents_skipped"] = sum(skipped.values())
-    return shown | {name: dg.MetadataValue.json(built.counts[name]) for name in ("problems", "normalization")}
+    changes = [
+        {"lang": lang, "what": what, **change}
+        for lang, by_kind in counts["normalization"].items()
+        if lang != "replaced"
+        for what, change in by_kind.items()
+    ]
+    splits = [{"split": split, "bytes": counts[f"{split}_bytes"]} for split in SPLITS]
+    rows = [row | {"share": row["bytes"] / max(counts["bytes"], 1), "bar": bar(row, "bytes", splits)} for row in splits]
+    return shown | {
+        "splits": table(rows, ["split", "bytes", "share", "bar"]),
+        "changed_by_language": table(changes[:MOST_ROWS], ["lang", "what", "documents", "characters"]),
+        **{name: dg.MetadataValue.json(counts[name]) for name in ("problems", "normalization")},
+    }
 
 
 def tokenizer_metadata(built: Built) -> Shown:
-    shown = figures(built.counts, ("family", "vocab_size", "sample_bytes", "unicode"))
-    rows = [{"role": role, "id": number} for role, number in built.counts["special_tokens"].items()]
+    counts = built.counts
+    shown = figures(counts, ("family", "vocab_size", "sample_bytes", "unicode"))
+    rows = [{"role": role, "id": number} for role, number in counts["special_tokens"].items()]
     shown |= {"special_tokens": table(rows, ["role", "id"])}
-    allocation = built.counts.get("training", {}).get("allocation")
+    shown |= {name: dg.MetadataValue.json(counts[name]) for name in ("training", "export_check") if counts.get(name)}
+    allocation = counts.get("training", {}).get("allocation")
     return shown | (allocation_metadata(allocation) if allocation else {})
 
 
@@ -142,7 +172,7 @@ def fairness_metadata(found: Shown | None) -> Shown:
 def shards_metadata(built: Built) -> Shown:
     counts = built.counts
     shown = figures(counts, ("documents", "empty_documents", "tokens", "bytes", "shards"))
-    shown |= {"bytes_per_token": counts["bytes"] / counts["tokens"]} if counts["tokens"] else {}
+    shown |= {"bytes_per_token": round(counts["bytes"] / counts["tokens"], DIGITS)} if counts["tokens"] else {}
     return shown | (vision_metadata(counts["vision"], counts["tokens"]) if "vision" in counts else {})
 
 
@@ -194,13 +224,25 @@ def bar(row: Shown, name: str, rows: list[Shown]) -> str:
 
 
 def export_metadata(built: Built) -> Shown:
-    rows = [{"prefix": prefix, "packs": packs} for prefix, packs in built.counts["packs"].items()]
-    packs = sum(built.counts["packs"].values())
+    counts = built.counts
+    length, left_out = counts["sequence_length"], counts["left_out_of_blend"]
+    padding = {prefix: of["padding"] for prefix, of in counts["prefixes"].items()}
+    rows = [
+        {
+            "prefix": prefix,
+            "packs": packs,
+            "tokens": packs * length - padding[prefix],
+            "padding": padding[prefix],
+            "in_blend": "no, too few packs" if prefix in left_out else "yes",
+        }
+        for prefix, packs in counts["packs"].items()
+    ]
+    rows = [row | {"bar": bar(row, "packs", rows)} for row in rows]
     return {
-        "packs": packs,
-        "tokens": packs * built.counts["sequence_length"],
-        **figures(built.counts, ("sequence_length", "vocab_size", "dtype")),
-        "prefixes": table(rows, ["prefix", "packs"]),
+        **{name: sum(row[name] for row in rows) for name in ("packs", "tokens", "padding")},
+        "left_out_of_blend": len(left_out),
+        **figures(counts, ("sequence_length", "vocab_size", "dtype")),
+        "prefixes": table(rows, ["prefix", "packs", "bar", "tokens", "padding", "in_blend"]),
         "megatron_arguments": dg.MetadataValue.path(str(built.folder / "megatron_arguments.sh")),
     }
 

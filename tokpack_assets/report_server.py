@@ -12,11 +12,12 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
 
-from tokpack_assets.environment import HOST, configs_folder
+from tokpack_assets.environment import HOST, REPORTS_PORT, configs_folder
 from tokpack_core.config.files import load_project
 from tokpack_core.errors import TokpackError
 from tokpack_core.stages.asset import read_json
@@ -29,8 +30,12 @@ PATH = re.compile(rf"/([0-9a-f]{{64}})/{re.escape(PAGE)}")
 
 
 def start(store: Path, port: int) -> None:
-    """Starts the server as a process of its own; a port in use leaves the links dead and is told on stderr."""
-    subprocess.Popen([sys.executable, "-m", __name__, str(store), str(port)], start_new_session=True)
+    """Starts the server as a process of its own; a port in use leaves the links dead and is told on stderr.
+
+    Links that `tokpack build` made from a terminal lead to REPORTS_PORT, whatever port the UI is opened on.
+    """
+    ports = dict.fromkeys([port, REPORTS_PORT])
+    subprocess.Popen([sys.executable, "-m", __name__, str(store), *map(str, ports)], start_new_session=True)
 
 
 def judged_page(folder: Path) -> bytes:
@@ -71,7 +76,8 @@ class ReportPages(BaseHTTPRequestHandler):
         """Nothing: the terminal belongs to Dagster."""
 
 
-def serve(store: Path, port: int) -> None:
+def serve(store: Path, ports: list[int]) -> None:
+    """Serves on the first port until the parent process is gone, and on the others that are free."""
     parent = os.getppid()
 
     def end_with_parent() -> None:
@@ -81,12 +87,16 @@ def serve(store: Path, port: int) -> None:
 
     ReportPages.folder = store / "objects" / STAGE
     try:
-        server = ThreadingHTTPServer((HOST, port), ReportPages)
+        server = ThreadingHTTPServer((HOST, ports[0]), ReportPages)
     except OSError as error:
-        sys.exit(f"reports are not served on port {port}: {error.strerror}; the UI's links to them will not open")
+        sys.exit(f"reports are not served on port {ports[0]}: {error.strerror}; the UI's links to them will not open")
+    for port in ports[1:]:
+        with suppress(OSError):  # another `tokpack dev` serves its own reports there
+            other = ThreadingHTTPServer((HOST, port), ReportPages)
+            threading.Thread(target=other.serve_forever, daemon=True).start()
     threading.Thread(target=end_with_parent, daemon=True).start()
     server.serve_forever()
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]), int(sys.argv[2]))
+    serve(Path(sys.argv[1]), list(map(int, sys.argv[2:])))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,9 +78,10 @@ def run_build(
             raise_on_error=False,
         )
     events = list(result.all_events)
+    steps = {dg.AssetKey(plan.key.split("/")).to_python_identifier(): plan.key for plan in plans}
     if any(is_interruption(event) for event in events):
         raise KeyboardInterrupt
-    return BuildOutcome(dict(built_assets(events)), list(failures(events)), list(warnings(events)))
+    return BuildOutcome(dict(built_assets(events)), list(failures(events, steps)), list(warnings(events)))
 
 
 @contextmanager
@@ -150,8 +151,12 @@ def warnings(events: list[dg.DagsterEvent]) -> Iterator[str]:
             yield f"{check.asset_key.to_user_string()}: {check.description}"
 
 
-def failures(events: list[dg.DagsterEvent]) -> Iterator[str]:
-    """One sentence for each asset that failed by itself; what could not run for lack of it is not named."""
+def failures(events: list[dg.DagsterEvent], steps: Mapping[str, str]) -> Iterator[str]:
+    """One sentence for each asset that failed by itself; what could not run for lack of it is not named.
+
+    Args:
+        steps: the asset of each step.
+    """
     explained = set()
     for check in failed_checks(events):
         if check.blocking:
@@ -159,7 +164,7 @@ def failures(events: list[dg.DagsterEvent]) -> Iterator[str]:
             yield f"{check.asset_key.to_user_string()}: {check.check_name} failed: {check.description}"
     for event in events:
         if event.is_step_failure:
-            key = (event.step_key or "").replace("__", "/")
+            key = steps[event.step_key or ""]
             data = event.step_failure_data
             if key in explained:
                 continue

@@ -1,11 +1,10 @@
 """Watches the source folders: a cheap stat of every file gives the data version of `source/<corpus>`."""
 
-from pathlib import Path
-
 import dagster as dg
 
 from tokpack_assets.links import DATA_VERSION_TAG
-from tokpack_core.config import CorpusConfig, Project
+from tokpack_core.config import Project
+from tokpack_core.config.project import SOURCE_SENSOR
 from tokpack_core.corpus.files import find_files
 from tokpack_core.errors import InputError
 from tokpack_core.stages.corpus import source_key, source_version
@@ -25,10 +24,6 @@ def source_spec(project: Project, corpus: str) -> dg.AssetSpec:
     )
 
 
-def data_version(config: CorpusConfig, base: Path) -> str:
-    return source_version(find_files(config.paths, base))
-
-
 def changed_sources(
     project: Project, instance: dg.DagsterInstance
 ) -> tuple[list[dg.AssetMaterialization], dict[str, str]]:
@@ -38,14 +33,16 @@ def changed_sources(
     for corpus, config in project.corpora.items():
         key = dg.AssetKey(source_key(corpus).split("/"))
         try:
-            version = data_version(config, project.base)
+            files = find_files(config.paths, project.base)
         except InputError as error:
             problems[corpus] = str(error)
             continue
+        version = source_version(files)
         newest = instance.get_latest_materialization_event(key)
         tags = newest.asset_materialization.tags if newest and newest.asset_materialization else None
         if not tags or tags.get(DATA_VERSION_TAG) != version:
-            events.append(dg.AssetMaterialization(key, tags={DATA_VERSION_TAG: version}))
+            figures = {"files": len(files), "bytes": sum(file.size for file in files)}
+            events.append(dg.AssetMaterialization(key, metadata=figures, tags={DATA_VERSION_TAG: version}))
     return events, problems
 
 
@@ -59,15 +56,18 @@ def source_sensor(project: Project) -> dg.SensorDefinition:
     """Reports changed sources; starts no run."""
 
     @dg.sensor(
-        name="source_files",
+        name=SOURCE_SENSOR,
         minimum_interval_seconds=INTERVAL_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
     def source_files(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         events, problems = changed_sources(project, context.instance)
-        said = "; ".join(f"corpus {corpus}: {problem}" for corpus, problem in problems.items())
+        said = [f"corpus {corpus}: {problem}" for corpus, problem in problems.items()]
         if said:
-            context.log.warning(said)
-        return dg.SensorResult(asset_events=events, skip_reason=said or (None if events else "no source file changed"))
+            context.log.warning("; ".join(said))
+        changed = ", ".join(event.asset_key.to_user_string() for event in events)
+        said += [f"changed: {changed}"] if changed else []
+        # Without a reason, Dagster says of a tick that starts no run that its result was empty.
+        return dg.SensorResult(asset_events=events, skip_reason="; ".join(said) or "no source file changed")
 
     return source_files

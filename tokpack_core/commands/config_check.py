@@ -1,7 +1,7 @@
 """`tokpack config check`: everything that is wrong with the configuration, before anything is built.
 
-Beyond what every command checks when it reads the files: that the corpora's paths lead to files, that the files of
-pretrained tokenizers exist, and that schedules name assets of the graph. Source files are looked at, not read.
+Beyond what every command checks when it reads the files: that the corpora's paths lead to files, that the files which
+tokenizers name exist, and that schedules name assets of the graph. Source files are looked at, not read.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from tokpack_core.commands.results import console, counted, print_json
-from tokpack_core.config.faults import Entry, Faults, line_of
+from tokpack_core.config.faults import Entry
 from tokpack_core.config.files import LoadedConfig, load_config
 from tokpack_core.corpus.files import find_files
-from tokpack_core.errors import ConfigError, InputError
-from tokpack_core.stages.graph import plan_graph, select
+from tokpack_core.errors import InputError
+from tokpack_core.stages.graph import plan_graph
+from tokpack_core.stages.schedules import check_schedules
 
 
 def check_and_show(folder: Path, json: bool) -> None:
@@ -22,8 +23,7 @@ def check_and_show(folder: Path, json: bool) -> None:
     loaded = load_config(folder)
     for entry in loaded.entries:
         check_files(entry, loaded)
-    if not loaded.faults.found:
-        check_schedules(loaded)
+    check_schedules(loaded)
     loaded.faults.stop()
     facts = describe(loaded)
     if json:
@@ -54,25 +54,10 @@ def check_files(entry: Entry, loaded: LoadedConfig) -> None:
             try:
                 find_files([pattern], project.base)
             except InputError as error:
-                add(entry, ("paths", number), str(error), loaded.faults)
+                loaded.faults.add_at(entry, ("paths", number), str(error))
     elif entry.section == "tokenizers" and entry.name in project.tokenizers:
-        path = project.tokenizers[entry.name].path
-        if path is not None and not (project.base / path).exists():
-            add(entry, ("path",), f"there is no {project.base / path}; correct it", loaded.faults)
-
-
-def check_schedules(loaded: LoadedConfig) -> None:
-    """Only where all else is right: a fault elsewhere takes assets out of the graph."""
-    plans = plan_graph(loaded.project)
-    for entry in loaded.entries:
-        if entry.section == "schedules":
-            for number, key in enumerate(loaded.project.schedules[entry.name].assets):
-                try:
-                    select(plans, [key])
-                except ConfigError as error:
-                    add(entry, ("assets", number), str(error), loaded.faults)
-
-
-def add(entry: Entry, path: tuple[str | int, ...], message: str, faults: Faults) -> None:
-    key = ".".join([entry.where, *map(str, path)])
-    faults.add(entry.file, line_of(entry.node, path) or entry.line, f"{key}: {message}")
+        config = project.tokenizers[entry.name]
+        named = {"path": config.path, "parallel": config.parallel, "seed_vocabulary": config.seed_vocabulary}
+        for key, path in named.items():
+            if path is not None and not (project.base / path).exists():
+                loaded.faults.add_at(entry, (key,), f"there is no {project.base / path}; correct it")

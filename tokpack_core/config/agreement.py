@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tokpack_core.config import Project, UnicodeForm
 from tokpack_core.config.faults import Entry, Faults, line_of, nearest
+from tokpack_core.config.project import AUTOMATION_SENSOR, SOURCE_SENSOR
 
 UNICODE_FORMS: tuple[UnicodeForm, ...] = ("none", "nfc", "nfkc")
 """Each also gives what the ones before it give."""
@@ -32,6 +33,27 @@ def check_agreement(entry: Entry, project: Project, names: Mapping[str, Sequence
         if dataset.tokenizer in project.tokenizers and all(name in project.corpora for name in dataset.mixture):
             check_mixture_forms(entry, project, faults)
             check_images(entry, project, faults)
+        check_step_names(entry, project, faults)
+    elif entry.section == "schedules" and entry.name in (AUTOMATION_SENSOR, SOURCE_SENSOR):
+        faults.add(
+            entry.file, entry.line, f"{entry.where}: `{entry.name}` is the name of a sensor; rename the schedule"
+        )
+
+
+def check_step_names(entry: Entry, project: Project, faults: Faults) -> None:
+    """Dagster joins tokenizer and corpus with two underscores, by which two pairs may get one name."""
+    own = project.datasets[entry.name]
+    steps = {f"{tokenizer}__{corpus}": (tokenizer, corpus) for tokenizer, corpus in project.encoded_pairs()}
+    for corpus in own.mixture:
+        tokenizer, other = steps[f"{own.tokenizer}__{corpus}"]
+        if (tokenizer, other) != (own.tokenizer, corpus):
+            line = line_of(entry.node, ("mixture", corpus)) or entry.line
+            faults.add(
+                entry.file,
+                line,
+                f"{entry.where}.mixture: shards of `{corpus}` by `{own.tokenizer}` and of `{other}` by `{tokenizer}` "
+                "would have one name in Dagster; rename one so that it has no two underscores in a row",
+            )
 
 
 def check_names(

@@ -35,6 +35,11 @@ class Faults:
     def add(self, file: Path, line: int, message: str) -> None:
         self.found.append((file, line, message))
 
+    def add_at(self, entry: Entry, path: tuple[str | int, ...], message: str) -> None:
+        """A fault of the value at `path` within an entry."""
+        key = ".".join([entry.where, *map(str, path)])
+        self.add(entry.file, line_of(entry.node, path) or entry.line, f"{key}: {message}")
+
     def stop(self) -> None:
         if self.found:
             raise ConfigError("\n".join(f"{file}:{line}: {message}" for file, line, message in sorted(self.found)))

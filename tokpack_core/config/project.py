@@ -7,13 +7,18 @@ from pathlib import Path
 from typing import Literal
 from zoneinfo import available_timezones
 
-from croniter import croniter
+from croniter import CroniterBadDateError, croniter
 from pydantic import field_validator, model_validator
 
 from tokpack_core.config.corpora import CorpusConfig
 from tokpack_core.config.datasets import DatasetConfig
 from tokpack_core.config.tokenizers import TokenizerConfig
 from tokpack_core.config.values import Model, UnicodeForm
+
+CRON_FIELDS = 5
+"""Minute, hour, day, month, day of the week: a sixth, of seconds, is not for Dagster."""
+AUTOMATION_SENSOR, SOURCE_SENSOR = "automation", "source_files"
+"""The sensors in the UI, whose names no schedule can have."""
 
 
 class ScheduleConfig(Model):
@@ -29,8 +34,12 @@ class ScheduleConfig(Model):
     @field_validator("cron")
     @classmethod
     def cron_is_valid(cls, cron: str) -> str:
-        if not croniter.is_valid(cron):
+        if not croniter.is_valid(cron) or len(croniter.expand(cron)[0]) != CRON_FIELDS:
             raise ValueError(f"{cron!r} is no cron expression of five fields, like '0 3 * * *'")
+        try:
+            croniter(cron).get_next()
+        except CroniterBadDateError as error:
+            raise ValueError(f"{cron!r} names a date that never comes: correct day and month") from error
         return cron
 
     @field_validator("timezone")

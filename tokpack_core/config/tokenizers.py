@@ -106,6 +106,8 @@ class TokenizerChecks(Model):
     """Checks that warn where they would stop what is downstream."""
     pits: Literal["warn", "block"] = "warn"
     """Whether a common fault (digits in long runs, lost indentation, missing Hanzi, …) stops what is downstream."""
+    normalization_agreement: Literal["warn", "block"] = "warn"
+    """Whether raw text that gets other ids than its normalized form stops what is downstream."""
     max_unreachable_share: float = Field(default=0.05, ge=0, le=1)
     """Most entries that no text gives, as a share of all without special tokens."""
     max_premium: float | None = Field(default=None, ge=1)

@@ -20,15 +20,17 @@ from tokpack_core.verdict import Verdict
 
 CHECKS = {"readable_by_megatron": True, "tokens_in_are_tokens_out": True}
 FAULTS_SHOWN = 3
+REMEDY = "Do not train on it: `tokpack verify` says whether files were altered; if none was, tokpack is at fault."
 
 
 def verdicts(work: Workplace, dataset: str) -> list[Verdict]:
     ref, folder = current(work, export.asset_key(dataset))
     counts = objects.read_manifest(work.store, ref).counts
     plans, _ = current(work, pack_stage.asset_key(dataset))
-    packed = PackingFigures.from_dict(objects.read_manifest(work.store, plans).counts["figures"])
+    by_split = objects.read_manifest(work.store, plans).counts["by_split"]
+    planned = {place: PackingFigures.from_dict(figures) for place, figures in by_split.items()}
     written_now = history.require_latest(work.store, export.asset_key(dataset)).run == work.run
-    return [readable_verdict(folder, counts, written_now), tokens_verdict(counts, packed)]
+    return [readable_verdict(folder, counts, written_now), tokens_verdict(counts, planned)]
 
 
 def readable_verdict(folder: Path, counts: dict[str, Any], written_now: bool) -> Verdict:
@@ -51,7 +53,7 @@ def readable_verdict(folder: Path, counts: dict[str, Any], written_now: bool) ->
             version, faults = opened
             explanation += f"; megatron-core {version} opened each and read tokens of it"
     if faults:
-        explanation = f"{len(faults)} faults: {' '.join(faults[:FAULTS_SHOWN])}"
+        explanation = f"{len(faults)} faults: {' '.join(faults[:FAULTS_SHOWN])} {REMEDY}"
     return Verdict("readable_by_megatron", not faults, float(len(faults)), 0.0, explanation)
 
 
@@ -65,12 +67,20 @@ def expected_by_megatron(folder: Path, counts: dict[str, Any]) -> list[Expected]
     return expected
 
 
-def tokens_verdict(counts: dict[str, Any], packed: PackingFigures) -> Verdict:
-    positions = sum(counts["packs"].values()) * counts["sequence_length"]
-    written = positions - sum(of["padding"] for of in counts["prefixes"].values())
-    planned = packed.tokens - packed.tokens_dropped - packed.tokens_lost
-    explanation = f"{written:,} tokens stand in packs, where {planned:,} were planned"
-    if written != planned:
-        explanation += "; build packed_sequences and megatron_dataset again, and report this as a fault of tokpack"
-    difference = float(abs(written - planned))
-    return Verdict("tokens_in_are_tokens_out", written == planned, difference, 0.0, explanation)
+def tokens_verdict(counts: dict[str, Any], planned: dict[str, PackingFigures]) -> Verdict:
+    """Args: planned: figures of the plans by corpus and split."""
+    length = counts["sequence_length"]
+    prefixes = {f"{place}_{length}": figures for place, figures in planned.items()}
+    asked = {name: of.tokens - of.tokens_dropped - of.tokens_lost for name, of in prefixes.items()}
+    found = {name: packs * length - counts["prefixes"][name]["padding"] for name, packs in counts["packs"].items()}
+    wrong = [name for name in sorted({*asked, *found}) if found.get(name, 0) != asked.get(name, 0)]
+    written = sum(found.values())
+    explanation = f"{written:,} tokens stand in packs, where {sum(asked.values()):,} were planned"
+    if wrong:
+        named = ", ".join(f"{name} ({found.get(name, 0):,}, not {asked.get(name, 0):,})" for name in wrong)
+        explanation += (
+            f". They differ in {named}: build packed_sequences and megatron_dataset again, and report this as a fault "
+            "of tokpack"
+        )
+    difference = float(sum(abs(found.get(name, 0) - asked.get(name, 0)) for name in wrong))
+    return Verdict("tokens_in_are_tokens_out", not wrong, difference, 0.0, explanation)

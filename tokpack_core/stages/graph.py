@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from tokpack_core.config import Project
+from tokpack_core.config.faults import nearest
 from tokpack_core.errors import ConfigError
 from tokpack_core.stages import corpus, export, export_checks, normalize, pack, report, shards, tokenizer
 from tokpack_core.stages.asset import Built, Workplace, build_under_lease
@@ -23,6 +24,7 @@ class AssetPlan:
         stage: name of the kind of asset.
         upstream: keys of the assets it reads.
         code_version: the stage's number and the digest of its parameters.
+        settings: these parameters, as the UI shows them.
         check_names: checks whose verdicts `verdicts` gives, and whether each blocks what is downstream.
         parts: what of the configuration it belongs to, by kind: corpus, tokenizer, dataset.
         owners: who answers for these.
@@ -34,6 +36,7 @@ class AssetPlan:
     description: str
     upstream: tuple[str, ...]
     code_version: str
+    settings: dict[str, Any]
     build: Callable[[Workplace], Built]
     check_names: dict[str, bool] = field(default_factory=dict)
     verdicts: Callable[[Workplace], list[Verdict]] | None = None
@@ -86,6 +89,7 @@ def corpus_plans(project: Project, name: str) -> Iterator[AssetPlan]:
         f"Inventory of the source files of `{name}`: names, sizes and sha256.",
         (corpus.source_key(name),),
         code_version(corpus.VERSION, config.paths),
+        {"paths": list(config.paths)},
         partial(corpus.build, corpus=name),
     )
     yield AssetPlan(
@@ -95,6 +99,7 @@ def corpus_plans(project: Project, name: str) -> Iterator[AssetPlan]:
         f"Documents of `{name}`, normalized ({config.normalize.unicode}), with ids and splits, as parquet parts.",
         (corpus.asset_key(name),),
         code_version(normalize.VERSION, normalize.parameters(config)),
+        normalize.parameters(config),
         partial(normalize.build, corpus=name),
     )
 
@@ -110,6 +115,7 @@ def tokenizer_plans(project: Project, name: str) -> Iterator[AssetPlan]:
         f"The {config.family} tokenizer `{name}`; frozen until it is retrained on request.",
         (*bases, *(() if config.family in tokenizer.JUDGED_ONLY else corpora)),
         code_version(tokenizer.VERSION, tokenizer.parameters(project, name)),
+        tokenizer.parameters(project, name),
         partial(tokenizer.build, tokenizer=name),
     )
     yield AssetPlan(
@@ -119,6 +125,7 @@ def tokenizer_plans(project: Project, name: str) -> Iterator[AssetPlan]:
         f"Vocabulary-utilization report of `{name}`; its checks stand before the shards as a gate.",
         (tokenizer.asset_key(name), *corpora),
         code_version(report.VERSION, report.parameters(config)),
+        report.parameters(config),
         partial(report.build, tokenizer=name),
         report.checks(config),
         partial(report.verdicts, tokenizer=name),
@@ -133,6 +140,7 @@ def shards_plan(project: Project, name: str, corpus_name: str) -> AssetPlan:
         f"Token shards of `{corpus_name}` by `{name}`: a Megatron .bin/.idx and documents.parquet a part.",
         (tokenizer.asset_key(name), report.asset_key(name), normalize.asset_key(corpus_name)),
         code_version(shards.VERSION, shards.parameters(project, name, corpus_name)),
+        shards.framing_in(project, name, corpus_name).parameters(),
         partial(shards.build, tokenizer=name, corpus=corpus_name),
     )
 
@@ -140,13 +148,19 @@ def shards_plan(project: Project, name: str, corpus_name: str) -> AssetPlan:
 def dataset_plans(project: Project, name: str) -> Iterator[AssetPlan]:
     config = project.datasets[name]
     encoded = tuple(shards.asset_key(config.tokenizer, corpus_name) for corpus_name in sorted(config.mixture))
+    packing = {
+        "packing": config.packing.model_dump(mode="json"),
+        "corpora": sorted(config.mixture),
+        "seed": config.seed,
+    }
     yield AssetPlan(
         pack.asset_key(name),
         pack.STAGE,
         "datasets",
         f"Packing plans of `{name}`: {config.packing.strategy}, {config.packing.sequence_length} tokens a pack.",
         encoded,
-        code_version(pack.VERSION, [config.packing.model_dump(mode="json"), sorted(config.mixture), config.seed]),
+        code_version(pack.VERSION, list(packing.values())),
+        packing,
         partial(pack.build, dataset=name),
         pack.checks(config),
         partial(pack.verdicts, dataset=name),
@@ -158,6 +172,7 @@ def dataset_plans(project: Project, name: str) -> Iterator[AssetPlan]:
         f"Megatron .bin/.idx of `{name}`, one prefix a corpus and split, with document views and blend weights.",
         (pack.asset_key(name), *encoded),
         code_version(export.VERSION, config.mixture),
+        {"mixture": config.mixture},
         partial(export.build, dataset=name),
         export_checks.CHECKS,
         partial(export_checks.verdicts, dataset=name),
@@ -173,7 +188,7 @@ def select(plans: list[AssetPlan], names: list[str]) -> list[AssetPlan]:
     by_key = {plan.key: plan for plan in plans}
     unknown = [name for name in names if name not in by_key]
     if unknown:
-        raise ConfigError(f"there is no asset {unknown[0]}; there are {', '.join(by_key)}")
+        raise ConfigError(f"there is no asset {unknown[0]}{nearest(unknown[0], by_key)}")
     wanted: set[str] = set()
     queue = list(names or by_key)
     while queue:

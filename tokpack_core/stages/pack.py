@@ -281,7 +281,10 @@ def verdicts(work: Workplace, dataset: str) -> list[Verdict]:
     ref, _ = current(work, asset_key(dataset))
     counts = objects.read_manifest(work.store, ref).counts
     figures = PackingFigures.from_dict(counts["figures"])
-    return [utilization_verdict(work.project.datasets[dataset], figures, counts), nothing_lost_verdict(figures)]
+    return [
+        utilization_verdict(work.project.datasets[dataset], figures, counts),
+        nothing_lost_verdict(figures, counts["by_split"]),
+    ]
 
 
 def utilization_verdict(config: DatasetConfig, figures: PackingFigures, counts: dict[str, Any]) -> Verdict:
@@ -319,8 +322,13 @@ def least_filled(counts: dict[str, Any]) -> str:
     return f"{', '.join(named)}; {half:,} packs are less than half full"
 
 
-def nothing_lost_verdict(figures: PackingFigures) -> Verdict:
+def nothing_lost_verdict(figures: PackingFigures, by_split: dict[str, dict[str, Any]]) -> Verdict:
+    """Lost tokens are a fault of the packing itself, which tells where."""
     explanation = f"{figures.tokens_lost:,} of {figures.tokens:,} tokens of {figures.documents:,} documents are lost."
+    if figures.tokens_lost:
+        lost = {place: PackingFigures.from_dict(of).tokens_lost for place, of in by_split.items()}
+        named = ", ".join(f"{place} {tokens:,}" for place, tokens in lost.items() if tokens)
+        explanation += f" They are of {named}. Take another packing.strategy, and report this as a fault of tokpack."
     if figures.tokens_dropped:
         explanation += (
             f" Policies dropped {figures.tokens_dropped:,} as they were told: {figures.dropped_documents:,} documents "

@@ -155,8 +155,7 @@ def build(work: Workplace, tokenizer: str, corpus: str) -> Built:
             f"tokenizers.{tokenizer}: its files name no placeholder of images; say which token it is in "
             "special_tokens: {image: ...}"
         )
-    parse = work.project.corpora[corpus].parse_special_tokens
-    framing = Framing(bos, vision, parse, work.project.tokenizers[tokenizer].encode_by_language)
+    framing = framing_in(work.project, tokenizer, corpus)
     units = [make_unit(ref, folder, framing, part) for part in corpus_parts(work, corpus)]
     results = run_units(work.store, work.engine, units, work.on_progress)
     inputs = {"tokenizer": str(ref), "units": [str(r) for r in results.refs]}
@@ -167,6 +166,13 @@ def build(work: Workplace, tokenizer: str, corpus: str) -> Built:
     return finish(work, asset_key(tokenizer, corpus), unit, results)
 
 
+def framing_in(project: Project, tokenizer: str, corpus: str) -> Framing:
+    """How the documents of a corpus are to be encoded, by the configuration."""
+    bos, parse = project.tokenizers[tokenizer].bos, project.corpora[corpus].parse_special_tokens
+    by_language = project.tokenizers[tokenizer].encode_by_language
+    return Framing(bos, vision_of(project, tokenizer, corpus), parse, by_language)
+
+
 def vision_of(project: Project, tokenizer: str, corpus: str) -> VisionConfig | None:
     """What images of a corpus become, None for a corpus of text."""
     return project.tokenizers[tokenizer].vision if project.corpora[corpus].content_field is not None else None
@@ -174,12 +180,10 @@ def vision_of(project: Project, tokenizer: str, corpus: str) -> VisionConfig | N
 
 def parameters(project: Project, tokenizer: str, corpus: str) -> Any:
     """All of the configuration that shapes the shards of a corpus."""
-    vision = vision_of(project, tokenizer, corpus)
-    bos = project.tokenizers[tokenizer].bos
-    parse, by_language = project.corpora[corpus].parse_special_tokens, project.tokenizers[tokenizer].encode_by_language
-    if parse or by_language:
-        return Framing(bos, vision, parse, by_language).parameters()
-    return [bos, vision.parameters()] if vision else bos
+    framing = framing_in(project, tokenizer, corpus)
+    if framing.parse_special_tokens or framing.by_language:
+        return framing.parameters()
+    return [framing.bos, framing.vision.parameters()] if framing.vision else framing.bos
 
 
 def make_unit(tokenizer: ObjectRef, tokenizer_folder: Path, framing: Framing, part: Part) -> Unit:

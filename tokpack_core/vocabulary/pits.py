@@ -27,6 +27,17 @@ COMPATIBILITY = "½ x² ① ﬁ Ａ ｶﾞ ㎏"
 """What NFKC, which many tokenizers apply unasked, makes other characters of."""
 RARE_HANZI = "矗龘𪚥"
 
+REMEDIES = {
+    "chinese_word": "more Chinese text or a larger vocabulary helps",
+    "digits": "set `digits: single` or `groups_right`",
+    "indentation": "take byte_bpe or a sentencepiece family, which keep white space",
+    "chinese_punctuation": "set normalize.unicode to nfc, for nfkc changes it",
+    "compatibility_characters": "set normalize.unicode to nfc",
+    "leading_space": "take a family that keeps white space",
+    "special_tokens_in_text": "name special tokens that no text contains",
+}
+"""What helps a tokenizer that is yet to be trained, where the explanation does not say so."""
+
 
 @dataclass(frozen=True)
 class Pit:
