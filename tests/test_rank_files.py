@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+
+import pytest
 
 from tests.command_line import tokpack
 from tests.published_ranks import published_ranks
+from tokpack_core.config import TrainConfig
+from tokpack_core.errors import InputError
+from tokpack_core.stages.tokenizer import import_pretrained
 from tokpack_core.tokenizers.tiktoken_ranks import write_rank_file
 
 
@@ -40,3 +46,16 @@ def test_published_ranks_are_known(tmp_path: Path) -> None:
     made = tokpack(tmp_path, "encode", "--tokenizer", ranks, "--json", "--output", "out", "a.txt").json
     # "Hello", "World", " it's"; by the regex of cl100k the last would be two tokens.
     assert made["counts"]["tokens"] == 3
+
+
+def test_a_configuration_names_the_regex_too(tmp_path: Path) -> None:
+    write_rank_file(tmp_path / "x.tiktoken", {bytes([byte]): byte for byte in range(256)})
+    settings = {"family": "pretrained", "path": str(tmp_path / "x.tiktoken"), "special_tokens": {"eod": "<eod>"}}
+    with pytest.raises(InputError, match="in a configuration as `pretokenizer`"):
+        import_pretrained(TrainConfig.model_validate(settings), tmp_path / "x.tiktoken", "t", tmp_path)
+    # The default of other families is a choice like any other where it is named.
+    named = TrainConfig.model_validate(settings | {"pretokenizer": "cl100k"})
+    (tmp_path / "saved").mkdir()
+    import_pretrained(named, tmp_path / "x.tiktoken", "t", tmp_path / "saved")
+    content = json.loads((tmp_path / "saved" / "tokenizer_config.json").read_bytes())
+    assert content["tokpack"]["settings"] == {"pretokenizer": "cl100k"}

@@ -123,8 +123,10 @@ def saved_json(engine: Engine, folder: Path, config: dict[str, Any] | None = Non
 
 @pytest.mark.parametrize("make", [word_piece, unigram, llama_like])
 def test_any_model_type_gives_the_ids_of_the_library(make: Callable[[], Engine], tmp_path: Path) -> None:
-    engine = make()
-    tokenizer = registry.load(saved_json(engine, tmp_path))
+    path = saved_json(make(), tmp_path)
+    # What was just trained has scores of more digits than its file, and may part ties otherwise.
+    engine = Engine.from_file(str(path))
+    tokenizer = registry.load(path)
     for text in ["ab ab  b", "Some Text, here.", "你好 é", *documents()[:5]]:
         assert ids(tokenizer, text) == engine.encode(text, add_special_tokens=False).ids
         encoded = tokenizer.encode(pa.array([text]))
