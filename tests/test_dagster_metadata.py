@@ -113,6 +113,14 @@ def test_figures_of_the_vocabulary_report(graph: GraphInProcess) -> None:
     assert shown["unreachable_entries"].value == report["structure"]["unreachable"]["entries"]
     assert shown["residue_entries"].value == report["structure"]["residues"]["entries"]
     assert [row["title"] for row in rows(shown["findings"])] == [row["title"] for row in report["findings"]]
+    used = {row["lang"]: row for row in rows(shown["utilization_by_language"])}
+    for language in report["sample"]["languages"]:
+        row = used.pop(language["lang"])
+        assert (row["tokens"], row["utilization"]) == (
+            pytest.approx(language["tokens"], rel=0.01),  # tokens of the curve are those of entries alone
+            pytest.approx(language["utilization"], abs=1e-6),
+        )
+    assert used == {}
     fair = report["fairness"]
     assert fair["reference"] == "en"
     premiums = [fair["languages"][0]["premium"], 1.0]

@@ -146,9 +146,25 @@ def report_metadata(built: Built) -> Shown:
         **fairness_metadata(found["fairness"]),
         "findings": table(found["findings"], ["severity", "title", "evidence", "action"]),
         "bytes_per_token_by_language": table(rows, columns),
+        "utilization_by_language": table(list(map(language_use_row, found["language_curves"])), USE_BY_LANGUAGE),
         "compression": ", ".join(told),
         "rare_entries": table(rare, ["seen", "entries", "share", "text", "partial_utf8", "single_byte"]),
         "report_file": dg.MetadataValue.path(str(built.folder / report.PAGE)),
+    }
+
+
+USE_BY_LANGUAGE = ["lang", "tokens", "utilization", "new_if_doubled", "saturated"]
+
+
+def language_use_row(curves: Shown) -> Shown:
+    """What a language's own text of the sample uses, and whether more of it would use more."""
+    growth = curves["growth"]
+    last = {name: growth[name][-1] for name in ("tokens", "utilization")}
+    return {
+        "lang": curves["lang"],
+        **last,
+        "new_if_doubled": growth["new_if_doubled"],
+        "saturated": growth["saturated"],
     }
 
 
