@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 from tests.superword_reference import replaced
 from tests.test_bpe_deletions import Reference, events_of
-from tests.test_bpe_superwords import holds_letter, texts
+from tests.test_bpe_superwords import holds_letter, words
 from tests.tokenizer_samples import EOD, HOSTILE, documents
 from tokpack_core.bpe.merge_settings import MergeSettings
 from tokpack_core.bpe.regex_splitting import compiled, pretokens
@@ -33,7 +33,7 @@ Pair = tuple[bytes, bytes]
 class Description:
     """The first pass of deletions, then words and superwords by their counts; ties to the smaller strings."""
 
-    def __init__(self, texts: list[str], vocab_size: int, least: int, threshold: float) -> None:
+    def __init__(self, texts: list[str], vocab_size: int, least: int, threshold: float, words_win: bool) -> None:
         self.patterns = compiled(SPLITS["gpt2"])
         chunks = [[word.encode() for word in pretokens(text, self.patterns)] for text in texts]
         self.first = Reference(Counter(word for text in chunks for word in text), vocab_size, least, threshold)
@@ -56,7 +56,7 @@ class Description:
             following = self.first.counts[self.taken] if self.taken < len(self.first.counts) else 0
             if not most and not following:
                 break
-            if following >= most:
+            if following > most or (following == most and words_win):
                 self.taken += 1
                 continue
             pair = min(pair for pair, count in usable.items() if count == most)
@@ -111,19 +111,22 @@ class Description:
         return parts
 
 
-@settings(max_examples=80, deadline=None)
-@given(texts, st.integers(0, 30), st.sampled_from([1, 2]), st.sampled_from([0.6, 0.8, 1.0]))
+long_texts = st.lists(st.lists(words, min_size=5, max_size=25).map("".join), min_size=1, max_size=6)
+
+
+@settings(max_examples=150, deadline=None)
+@given(long_texts, st.integers(8, 30), st.sampled_from([1, 2]), st.sampled_from([0.6, 0.8, 1.0]), st.booleans())
 def test_events_supermerges_and_ids_are_those_of_the_description(
-    texts: list[str], room: int, least: int, threshold: float
+    texts: list[str], room: int, least: int, threshold: float, words_win: bool
 ) -> None:
-    expected = Description(texts, 256 + room, least, threshold)
+    expected = Description(texts, 256 + room, least, threshold, words_win)
     limits = MergeSettings(256 + room, least, "lexicographic_smallest")
     events, made, _ = train_boundless_with_deletions(
         iter([pa.array(texts, pa.string())]),
         SPLITS["gpt2"],
         limits,
         threshold,
-        SupermergeSettings(least, "lexicographic_smallest"),
+        SupermergeSettings(least, "lexicographic_smallest", "word" if words_win else "superword"),
         holds_letter,
     )
     assert events_of(events) == expected.events()
