@@ -16,7 +16,7 @@ from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
 from tokpack_core.tokenizers.round_trip import round_trip_failures
-from tokpack_core.tokenizers.supertokens import ExtensionLimits, extend, save_extension
+from tokpack_core.tokenizers.supertokens import ExtensionLimits, extend, write_report
 
 TRACES = ["Wait, let me check that again. so we have to find 12 of the " * 30, "so we have to find the value of x" * 40]
 
@@ -47,7 +47,8 @@ def test_tokens_are_appended_and_initialized_from_old_ones(tmp_path: Path) -> No
     undone = [[old_id for k in part for old_id in apart.get(k, [k])] for part in documents_of(after)]
     changed = sum(one != other for one, other in zip(documents_of(before), undone, strict=True))
     assert figures["documents_changed_otherwise"] == changed
-    save_extension(tmp_path, longer, report)
+    longer.save(tmp_path)
+    write_report(tmp_path, report)
     loaded = registry.load(tmp_path)
     assert loaded.family == "supertokens"
     assert loaded.encode(texts).ids.tolist() == after.ids.tolist()

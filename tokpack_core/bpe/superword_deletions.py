@@ -16,17 +16,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tokpack_core.bpe.encoder import BpeModel
 from tokpack_core.bpe.merge_settings import MergeSettings
 from tokpack_core.bpe.picky_merges import Events, event_encoder, train_with_deletions
 from tokpack_core.bpe.superword_merges import Supermerges, SupermergeSettings, WordMerges, compete
 from tokpack_core.bpe.superword_runs import run_spool
-from tokpack_core.bpe.superword_units import JoinableWords
 from tokpack_core.bpe.text_spool import text_spool
 from tokpack_core.bpe.training import Seen
+from tokpack_core.bpe.whole_words import WholeWords
 from tokpack_core.bpe.word_memory import WordMemory
-
-NO_MERGES = np.empty((4, 0), np.int32)
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ def train_boundless_with_deletions(
         flags = np.array(
             [lives and eligible(symbol) for symbol, lives in zip(found.symbols, course.alive, strict=True)]
         )
-        joinable = JoinableWords(BpeModel(bytes_of(found), *NO_MERGES), splits, flags, WordMemory(encoder_of(found)))
+        joinable = WholeWords(WordMemory(encoder_of(found)), splits, found.symbols, flags)
         runs.collect(spool.again(), joinable, workers)
         counts = found.counts[found.events[:, 1] >= 0]
         made = compete(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tokpack_core.bpe.word_table_kernels import FIRST_FACTOR, HALF
+from tokpack_core.bpe.word_table_kernels import ENTRY_MASK, FIRST_FACTOR, HALF, ONE, VALUE, slot_of, word_key
 
 BREAK = -1
 MOST_COUNTED = np.uint32(2**32 - 1)
@@ -27,6 +27,29 @@ def join_words(ids, id_ends, eligible, joined, joins):  # type: ignore[no-untype
             joins[at] = alone and joined
         joined = alone
         first = stop
+    return joined
+
+
+@njit(cache=True, nogil=True)
+def whole_words(data, begin, ends, slots, entries, arena, ids):  # type: ignore[no-untyped-def]
+    """The values of pretokens in a table of words (see `word_table_kernels`), -1 for those that are not in it."""
+    first = begin
+    for k in range(ends.size):
+        length = ends[k] - first
+        low, high = word_key(data, first, length)
+        slot = slot_of(data, first, length, low, high, slots, entries, arena)
+        ids[k] = -1
+        if slots[slot] != 0:
+            ids[k] = np.int32(np.int64(entries[(slots[slot] & ENTRY_MASK) - ONE, VALUE]))
+        first = ends[k]
+
+
+@njit(cache=True, nogil=True)
+def join_whole(ids, joined, joins):  # type: ignore[no-untyped-def]
+    """Joins of neighbours that both have an id; returns whether the last one has."""
+    for k in range(ids.size):
+        joins[k] = joined and ids[k] >= 0
+        joined = ids[k] >= 0
     return joined
 
 

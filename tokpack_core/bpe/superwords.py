@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tokpack_core.bpe.encoder import BpeModel
+from tokpack_core.bpe.encoder import BpeModel, ByteBpeEncoder
 from tokpack_core.bpe.merge_settings import Merges, MergeSettings
 from tokpack_core.bpe.superword_merges import (
     Supermerges,
@@ -25,9 +25,10 @@ from tokpack_core.bpe.superword_merges import (
     compete,
 )
 from tokpack_core.bpe.superword_runs import Joinable, Runs, run_spool
-from tokpack_core.bpe.superword_units import JoinablePieces, JoinableWords
+from tokpack_core.bpe.superword_units import JoinablePieces
 from tokpack_core.bpe.text_spool import TextSpool, text_spool
 from tokpack_core.bpe.training import Seen, train_merges
+from tokpack_core.bpe.whole_words import WholeWords
 from tokpack_core.errors import InputError
 
 BYTES = 256
@@ -109,8 +110,9 @@ def collected(spool: TextSpool, joinable: Joinable, workers: int) -> Iterator[Ru
         yield runs
 
 
-def joinable_words(merges: Merges, splits: tuple[str, ...], eligible: Eligible) -> JoinableWords:
-    return JoinableWords(byte_level_model(merges), splits, np.array([eligible(token) for token in merges.tokens]))
+def joinable_words(merges: Merges, splits: tuple[str, ...], eligible: Eligible) -> WholeWords:
+    encoder = ByteBpeEncoder(byte_level_model(merges), splits)
+    return WholeWords(encoder, splits, merges.tokens, np.array([eligible(token) for token in merges.tokens]))
 
 
 def byte_level_model(merges: Merges) -> BpeModel:

@@ -32,8 +32,8 @@ from tokenizers import Tokenizer as Engine
 
 from tokpack_core.bpe.superword_merges import Supermerges, SupermergeSettings, append_supermerges, standing_alone
 from tokpack_core.bpe.superword_runs import run_spool
-from tokpack_core.bpe.superword_units import JoinableWords
 from tokpack_core.bpe.text_spool import TextSpool, text_spool
+from tokpack_core.bpe.whole_words import WholeWords
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
@@ -77,7 +77,7 @@ def extend(
     with text_spool() as spool, run_spool() as runs:
         for _ in spool.keeping(texts):
             pass
-        runs.collect(spool.again(), JoinableWords(exact.model, exact.splits, eligible), workers)
+        runs.collect(spool.again(), WholeWords(exact.encoder, exact.splits, contents, eligible), workers)
         settings = SupermergeSettings(limits.min_frequency, max_words=limits.max_words)
         found = append_supermerges(runs, standing_alone(contents), limits.top_k, settings)
         longer = appended(base, contents, found, splits)
