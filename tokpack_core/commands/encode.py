@@ -4,7 +4,7 @@ One document is one sequence; a document without tokens is a repeated document i
 as it stands, by the tokenizer's own normalizer if it has one. Nothing is put around documents unless told. Several
 fields of a document go to several datasets, PREFIX_<field>_document, in step with each other.
 
-Files are read one after the other, in this thread; batches of about 1 MiB are encoded in `workers` threads and written
+Files are read one after the other, in this thread; batches of about 4 MiB are encoded in `workers` threads and written
 in order, so the bytes depend on neither. Encoders release Python's lock while they work.
 
 Documents of text and image blocks are another matter, see `encode_images`.
@@ -45,6 +45,8 @@ from tokpack_core.tokenizers.sub_tokenizers import EncodeBy, SubTokenizers, enco
 
 __all__ = ["EncodeOptions", "encode", "vision_config"]
 
+ENCODE_BYTES = 2**22
+"""Text that is encoded at a time: an encoder's call costs as much as 30 kB of text."""
 CHECKPOINT_BYTES = 2**26
 """Text between two checkpoints: a second or two of work."""
 
@@ -146,7 +148,7 @@ class Run:
             done = state.documents if (file, number) == (state.file, state.key) else 0
             state.file, state.key, state.documents = file, number, done
             state.reading = [problems.to_json() for problems in self.problems]
-            batches = self.batches(file, number, done, partial(add, on_done, finished))
+            batches = gathered(self.batches(file, number, done, partial(add, on_done, finished)))
             encode_one = partial(encode_batch, encoder, self.reading.files[file].shown)
             for size, encoded in map_in_threads(encode_one, batches, weight, self.options.workers):
                 self.files.append(number, encoded)
@@ -182,6 +184,24 @@ class Run:
             if counts.tokens == 0:
                 of = f" of {name!r}" if len(self.fields) > 1 else ""
                 raise InputError(f"{first}: every document{of} is empty, there is no token to write")
+
+
+def gathered(batches: Iterator[pa.RecordBatch], limit: int = ENCODE_BYTES) -> Iterator[pa.RecordBatch]:
+    """The same documents in batches of at most `limit` bytes of text; a larger batch is passed on as it is."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        if waiting and sum(map(weight, waiting)) + weight(batch) > limit:
+            yield joined(waiting)
+        waiting.append(batch)
+        del batch
+    if waiting:
+        yield joined(waiting)
+
+
+def joined(waiting: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """All batches of the list in one. The list is emptied, so that a long document is not held longer than it takes."""
+    taken, waiting[:] = waiting.copy(), []
+    return taken[0] if len(taken) == 1 else pa.Table.from_batches(taken).combine_chunks().to_batches()[0]
 
 
 def encode_batch(encoder: Encoder, file: str, batch: pa.RecordBatch) -> tuple[int, Encoded]:

@@ -84,8 +84,14 @@ class Reading:
             self.inputs.append(describe_file(path) | {"path": named})
 
     def require_documents(self, problems: Problems) -> None:
-        if not problems.documents:
-            raise InputError(f"{self.files[0].shown}: there is no document in the {len(self.files)} files named")
+        if problems.documents:
+            return
+        others = len(self.files) - 1
+        where = self.files[0].shown + (f" and {others} more" if others else "")
+        if problems.skipped:
+            reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(problems.skipped.items()))
+            raise InputError(f"{where}: every document was left out ({reasons}); mend them")
+        raise InputError(f"{where}: there is no document; name a file that holds some")
 
 
 def add(on_done: OnDone, finished: int, now: int) -> None:
