@@ -20,7 +20,7 @@ import os, sys
 from tokpack_core.commands import encode, token_files
 from tokpack_core.corpus import compression, lines
 compression.BLOCK_BYTES = lines.BLOCK_BYTES = 1000
-encode.CHECKPOINT_BYTES = 2000
+encode.CHECKPOINT_BYTES, encode.ENCODE_BYTES = 2000, 1
 left = int(sys.argv.pop(1))
 append = token_files.TokenFiles.append
 def dying(self, number, encoded):
@@ -103,6 +103,20 @@ def test_a_run_killed_between_its_last_renames_is_done_again(folder: Path, tmp_p
         os.rename(tmp_path / name, draft / name)
     tokpack(folder, *arguments)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == wanted
+
+
+def test_a_run_killed_after_its_last_rename_has_nothing_left_to_do(folder: Path, tmp_path: Path) -> None:
+    arguments = ("encode", "--tokenizer", "tok", "--on-error", "skip", "--output", tmp_path / "x")
+    first = tokpack(folder, *arguments, "--resume", "--json", *NAMES).json
+    wanted = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.iterdir()}
+    (tmp_path / ".x.unfinished").mkdir()
+    assert tokpack(folder, *arguments, "--resume", "--json", *NAMES).json == first
+    assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.iterdir()} == wanted
+    assert "exists already" in refused(folder, *arguments, *NAMES)
+    assert "exists already" in refused(folder, *arguments, "--resume", NAMES[0])
+    assert "exists already" in refused(folder, *arguments, "--resume", "--append-eod", *NAMES)
+    (tmp_path / "x.bin").unlink()
+    assert "x.idx exists already" in refused(folder, *arguments, "--resume", *NAMES)
 
 
 def test_two_runs_do_not_write_one_output(folder: Path, tmp_path: Path) -> None:

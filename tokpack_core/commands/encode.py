@@ -22,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from tokpack_core.commands.encode_images import encode_images, vision_config
+from tokpack_core.commands.finished_encode import finished_encode
 from tokpack_core.commands.opened_tokenizer import OpenedTokenizer
 from tokpack_core.commands.output import MANIFEST_ENDING, new_output
 from tokpack_core.commands.progress import OnDone, progress
@@ -148,7 +149,7 @@ class Run:
             done = state.documents if (file, number) == (state.file, state.key) else 0
             state.file, state.key, state.documents = file, number, done
             state.reading = [problems.to_json() for problems in self.problems]
-            batches = gathered(self.batches(file, number, done, partial(add, on_done, finished)))
+            batches = gathered(self.batches(file, number, done, partial(add, on_done, finished)), ENCODE_BYTES)
             encode_one = partial(encode_batch, encoder, self.reading.files[file].shown)
             for size, encoded in map_in_threads(encode_one, batches, weight, self.options.workers):
                 self.files.append(number, encoded)
@@ -186,7 +187,7 @@ class Run:
                 raise InputError(f"{first}: every document{of} is empty, there is no token to write")
 
 
-def gathered(batches: Iterator[pa.RecordBatch], limit: int = ENCODE_BYTES) -> Iterator[pa.RecordBatch]:
+def gathered(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
     """The same documents in batches of at most `limit` bytes of text; a larger batch is passed on as it is."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
@@ -249,6 +250,8 @@ def encode(
     vocab_size = encoder.vocab_size
     dtype = dtype_for(vocab_size)
     parameters = options.parameters() | reading.parameters()
+    if options.resume and (manifest := finished_encode(output, opened, reading, parameters)):
+        return manifest
     with new_output(output, endings, options.resume) as draft:
         prefixes = [draft.with_name(f"{draft.name}{stem}") for stem in stems]
         files = TokenFiles(prefixes, dtype, job_digest(opened, reading, parameters))

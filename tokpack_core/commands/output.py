@@ -33,8 +33,8 @@ def new_output(output: Path, endings: Sequence[str], resumable: bool = False) ->
         InputError: one of the outputs exists, the folder cannot be written, or another run is at work in it.
     """
     output = Path(os.path.abspath(output))
-    unique = "unfinished" if resumable else f"{uuid.uuid4().hex[:12]}.tmp"
-    draft_folder = output.parent / f".{output.name}.{unique}"
+    unique = output.with_name(f".{output.name}.{uuid.uuid4().hex[:12]}.tmp")
+    draft_folder = unfinished_folder(output) if resumable else unique
     if resumable:
         take_back(draft_folder, output, endings)
     refuse_existing(output, endings)
@@ -61,6 +61,11 @@ def new_output(output: Path, endings: Sequence[str], resumable: bool = False) ->
         for folder in missing:
             with suppress(OSError):  # holds the output, or what someone else put there
                 folder.rmdir()
+
+
+def unfinished_folder(output: Path) -> Path:
+    """Where a run for this output keeps what it has done, if it can go on from there."""
+    return output.with_name(f".{output.name}.unfinished")
 
 
 @contextmanager
