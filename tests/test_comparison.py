@@ -193,6 +193,14 @@ def test_sweep_and_small_models(project: Path) -> None:
     manifest = tokpack(project, "compare", *arguments).json
     found = json.loads((project / "swept" / "comparison.json").read_bytes())
     assert [row["size"] for row in found["sweep"]["sizes"]] == [280, 300]
+    own = {row["tokenizer"]: row["vocabulary_utilization"] for row in found["tokenizers"]}
+    for row in found["sweep"]["sizes"]:
+        assert row["vocabulary_utilization"] == {
+            family: own[f"{family}_{row['size']}"] for family in ("byte_bpe", "wordpiece")
+        }
+    page = (project / "swept" / "comparison.html").read_text(encoding="utf-8")
+    assert page.count('<polyline class="family') == 2
+    assert f"byte_bpe, 280 entries: {100 * own['byte_bpe_280']:.4g} % seen" in page
     assert [(row["family"], row["other"]) for row in found["sweep"]["pairs"]] == [("byte_bpe", "wordpiece")] * 2
     assert [row["tokenizer"] for row in found["small_model"]] == [
         f"{family}_{size}" for size in (280, 300) for family in ("byte_bpe", "wordpiece")

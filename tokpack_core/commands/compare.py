@@ -96,7 +96,7 @@ def compare_all(
         candidates = [one for one, _ in trained]
     comparison = compare(candidates, held_out, baseline or candidates[0].name, parallel, gold)
     if trained:
-        comparison["sweep"] = sweep([one for _, one in trained], held_out)
+        comparison["sweep"] = sweep(trained, held_out)
     if extras.seeds:
         comparison["small_model"] = small_models(candidates, model_texts, extras.seeds, quiet)
     return comparison

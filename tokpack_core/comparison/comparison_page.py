@@ -10,6 +10,7 @@ from typing import Any
 
 from tokpack_core.comparison.comparison import ALL, CERTAIN, Comparison
 from tokpack_core.comparison.findings import causes, differences, signed, sizes
+from tokpack_core.comparison.sweep_plot import utilization_plot
 from tokpack_core.vocabulary.number_format import byte_size, decimal, percent
 from tokpack_core.vocabulary.visible import printable
 
@@ -212,7 +213,7 @@ def parallel_section(comparison: Comparison) -> str:
 def sweep_section(comparison: Comparison) -> str:
     if "sweep" not in comparison:
         return ""
-    return section(
+    return utilization_plot(comparison["sweep"]["sizes"]) + section(
         "Are the algorithms different at all?",
         comparison["sweep"]["pairs"],
         PAIRS,

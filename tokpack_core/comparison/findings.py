@@ -28,7 +28,10 @@ def causes(comparison: Comparison) -> list[str]:
 
 
 def sizes(comparison: Comparison) -> list[str]:
-    return [size(row) for row in comparison["sweep"]["sizes"]] if "sweep" in comparison else []
+    if "sweep" not in comparison:
+        return []
+    rows = comparison["sweep"]["sizes"]
+    return [*map(size, rows), *(use_by_size(family, rows) for family in rows[0]["vocabulary_utilization"] if rows[1:])]
 
 
 def names(comparison: Comparison) -> list[str]:
@@ -73,6 +76,15 @@ def size(row: dict[str, Any]) -> str:
     return (
         f"At {row['size']:,} entries {told}; the best has {percent(row['spread'])} more bytes a token than the worst."
     )
+
+
+def use_by_size(family: str, rows: list[dict[str, Any]]) -> str:
+    """Whether a larger vocabulary of a family still finds use."""
+    shares = [f"{percent(row['vocabulary_utilization'][family])} of {row['size']:,}" for row in rows]
+    first, last = rows[0], rows[-1]
+    entries = [row["size"] * row["vocabulary_utilization"][family] for row in (first, last)]
+    more = (entries[1] - entries[0]) / (last["size"] - first["size"])
+    return f"{family} uses {', '.join(shares)} entries on this text: {percent(more)} of the entries added found use."
 
 
 def interval(row: dict[str, Any]) -> str:

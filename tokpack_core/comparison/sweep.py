@@ -2,7 +2,8 @@
 
 At each size every family is compared with every other on the held-out documents; the corrected p-values are over all
 pairs of all sizes. The question is that of a study of Hungarian (LREC 2026), which found differences between algorithms
-small beside those between sizes.
+small beside those between sizes. Utilization by size, family beside family, tells where a larger vocabulary no longer
+finds use: a line that falls is vocabulary that this text does not need.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Any
 
 from tokpack_core.comparison.bootstrap import holm, paired_difference
 from tokpack_core.comparison.comparison import CERTAIN, finite, verdict
-from tokpack_core.comparison.held_out import HeldOut
+from tokpack_core.comparison.held_out import Candidate, HeldOut
+from tokpack_core.vocabulary.utilization import vocabulary_utilization
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,9 @@ class Trained:
     size: int
 
 
-def sweep(trained: Sequence[Trained], held_out: HeldOut) -> dict[str, Any]:
-    """pairs: a row a size and two families; sizes: the spread between families at each size."""
+def sweep(candidates: Sequence[tuple[Candidate, Trained]], held_out: HeldOut) -> dict[str, Any]:
+    """pairs: a row a size and two families; sizes: the spread between families at each size, and their utilization."""
+    trained = [one for _, one in candidates]
     sizes = sorted({one.size for one in trained})
     pairs = [
         {
@@ -42,16 +45,23 @@ def sweep(trained: Sequence[Trained], held_out: HeldOut) -> dict[str, Any]:
     for row, p in zip(pairs, holm([row["p"] for row in pairs]), strict=True):
         row["corrected_p"] = p
         row["verdict"] = verdict(row["ratio"], p)
-    return {"pairs": pairs, "sizes": [size_row(size, trained, held_out, pairs) for size in sizes]}
+    used = {
+        one.name: vocabulary_utilization(held_out.counts[one.name], candidate.tokenizer.vocabulary())
+        for candidate, one in candidates
+    }
+    return {"pairs": pairs, "sizes": [size_row(size, trained, held_out, pairs, used) for size in sizes]}
 
 
-def size_row(size: int, trained: Sequence[Trained], held_out: HeldOut, pairs: list[dict[str, Any]]) -> dict[str, Any]:
+def size_row(
+    size: int, trained: Sequence[Trained], held_out: HeldOut, pairs: list[dict[str, Any]], used: dict[str, float]
+) -> dict[str, Any]:
     text = int(held_out.bytes.sum())
     lengths = {one.family: text / int(held_out.tokens[one.name].sum()) for one in trained if one.size == size}
     asked = [row for row in pairs if row["size"] == size]
     return {
         "size": size,
         "bytes_per_token": lengths,
+        "vocabulary_utilization": {one.family: used[one.name] for one in trained if one.size == size},
         "spread": max(lengths.values()) / min(lengths.values()) - 1,
         "pairs": len(asked),
         "significant_pairs": sum(row["verdict"] in CERTAIN for row in asked),

@@ -73,11 +73,7 @@ def curve(
     `dots` shows every point.
     """
 
-    def place(x: float, y: float) -> tuple[float, float]:
-        across = LEFT + x_axis.at(x) * (WIDTH - LEFT - RIGHT)
-        return across, HEIGHT - BOTTOM - y_axis.at(y) * (HEIGHT - TOP - BOTTOM)
-
-    points = [place(x, y) for x, y in zip(xs, ys, strict=True)]
+    points = [place(x, y, x_axis, y_axis) for x, y in zip(xs, ys, strict=True)]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     floor = HEIGHT - BOTTOM
     parts = [open_svg(WIDTH, HEIGHT, f"{y_axis.label} against {x_axis.label}"), frame(x_axis, y_axis)]
@@ -87,12 +83,18 @@ def curve(
     if dots:
         parts += [f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y in points]
     for x, y, text in marked:
-        parts.append(marker(*place(x, y), text))
+        parts.append(marker(*place(x, y, x_axis, y_axis), text))
     parts += [
         f'<circle class="hover" cx="{x:.1f}" cy="{y:.1f}" r="5"><title>{escape(describe(index))}</title></circle>'
         for index, (x, y) in enumerate(points)
     ]
     return "".join([*parts, "</svg>"])
+
+
+def place(x: float, y: float, x_axis: Axis, y_axis: Axis) -> tuple[float, float]:
+    """Where a point stands in a plot of WIDTH x HEIGHT."""
+    across = LEFT + x_axis.at(x) * (WIDTH - LEFT - RIGHT)
+    return across, HEIGHT - BOTTOM - y_axis.at(y) * (HEIGHT - TOP - BOTTOM)
 
 
 def frame(x_axis: Axis, y_axis: Axis) -> str:
