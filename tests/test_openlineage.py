@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
+import re
 import types
 import typing
+import uuid
 from collections.abc import Iterator
+from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -22,8 +25,10 @@ from tests.command_line import refused, tokpack
 from tests.small_project import SmallProject, write_small_project
 from tokpack_core.stages.asset import Built
 from tokpack_core.store.files import sha256_of
+from tokpack_core.store.openlineage import source_dataset
 
 DATASET = "megatron_dataset/base"
+URI = r"[a-z][a-z0-9+.-]*:[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=%-]+(#[A-Za-z0-9._~:/?@!$&'()*+,;=%-]*)?"
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +132,54 @@ def test_the_check_itself_finds_faults(events: list[dict[str, Any]], place: tupl
     part[last] = wrong
     with pytest.raises((AssertionError, ValueError, KeyError, TypeError)):
         structured(RunEvent, event)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("eventTime",),
+        ("run",),
+        ("run", "runId"),
+        ("job",),
+        ("job", "name"),
+        ("inputs", 0, "namespace"),
+        ("inputs", 0, "facets", "version", "datasetVersion"),
+        ("job", "facets", "jobType", "integration"),
+    ],
+)
+def test_the_check_itself_misses_what_is_required(events: list[dict[str, Any]], place: tuple[Any, ...]) -> None:
+    event = json.loads(json.dumps(events[-1]))
+    *way, last = place
+    part = event
+    for step in way:
+        part = part[step]
+    del part[last]
+    with pytest.raises((AssertionError, ValueError, KeyError, TypeError)):
+        structured(RunEvent, event)
+
+
+def test_formats(events: list[dict[str, Any]]) -> None:
+    """RFC 4122 ids, RFC 3339 times with a zone, RFC 3986 addresses, by their own grammars."""
+    for event in events:
+        assert str(uuid.UUID(event["run"]["runId"])) == event["run"]["runId"]
+        assert datetime.fromisoformat(event["eventTime"]).tzinfo is not None
+        assert {"producer", "schemaURL"} <= event.keys()
+        facets = [part for part in walk(event) if part.keys() & {"_producer", "_schemaURL"}]
+        assert len(facets) == 2 + len(event["inputs"]) + 2 * len(event["outputs"])
+        addresses = [event["producer"], event["schemaURL"]]
+        addresses += [facet[name] for facet in facets for name in ("_producer", "_schemaURL")]
+        assert all(re.fullmatch(URI, address) for address in addresses)
+
+
+def test_objects_are_named_in_their_bucket() -> None:
+    named = ["s3://bucket/zh/0.jsonl", "https://host/a/b.txt", "data/0.jsonl", "/mnt/a.txt", "odd://"]
+    assert [source_dataset(name) for name in named] == [
+        ("s3://bucket", "zh/0.jsonl"),
+        ("https://host", "a/b.txt"),
+        ("file", "data/0.jsonl"),
+        ("file", "/mnt/a.txt"),
+        ("file", "odd://"),
+    ]
 
 
 def test_each_input_was_an_output_before_and_sources_are_the_corpus_files(

@@ -4,7 +4,8 @@ Spec: OpenLineage 2-0-2 (RunEvent) with the facets `version`, `outputStatistics`
 all published with the spec; there are none of our own. An event is a pure function of the store, so sending it twice
 changes nothing: a run's id is the UUIDv5 of its action's key, its time is when the history first recorded it.
 
-Datasets are named by asset key, their versions by digest; a source file by its path as configured, its version by its
+Datasets are named by asset key, their versions by digest; a source file by its path as configured in the namespace
+`file`, one behind a URL by its key in that of its bucket or host (OpenLineage's naming conventions), its version by its
 sha256. What no asset owns is named by stage and digest.
 """
 
@@ -70,7 +71,7 @@ def run_event(
         "schemaURL": SCHEMA,
         "run": {"runId": run_id(action), "facets": {"executionParameters": execution_parameters(action)}},
         "job": {"namespace": namespace, "name": names[0], "facets": {"jobType": job_type(action)}},
-        "inputs": [dataset(SOURCES, name, sha256) for name, sha256 in sources.items()]
+        "inputs": [dataset(*source_dataset(name), sha256) for name, sha256 in sources.items()]
         + [dataset(namespace, asset_names(graph, other)[0], other.digest) for other in upstream],
         "outputs": [dataset(namespace, name, ref.digest) | {"outputFacets": statistics} for name in names],
     }
@@ -89,6 +90,13 @@ def producer() -> str:
 def asset_names(graph: LineageGraph, ref: ObjectRef) -> list[str]:
     """Keys of the assets that an object is a version of, oldest first; else the object's own name."""
     return list(dict.fromkeys(entry.asset for entry in graph.versions.get(ref, []))) or [str(ref)]
+
+
+def source_dataset(name: str) -> tuple[str, str]:
+    """Namespace and name of a source file."""
+    scheme, separator, rest = name.partition("://")
+    bucket, _, key = rest.partition("/")
+    return (f"{scheme}://{bucket}", key) if separator and bucket else (SOURCES, name)
 
 
 def dataset(namespace: str, name: str, digest: str) -> dict[str, Any]:
