@@ -43,7 +43,7 @@ def steps_up(graph: LineageGraph, ref: ObjectRef) -> list[Step]:
         found += [source for source in graph.upstream.get(unit, []) if source.stage not in named]
     used = list(dict.fromkeys(source for source in found if OWNERS.get(source.stage) != ref.stage))
     whole = [Step(source, 0) for source in used if source.stage not in OWNERS]
-    return whole + owner_steps(graph, [source for source in used if source.stage in OWNERS])
+    return whole + owner_steps(graph, ref, [source for source in used if source.stage in OWNERS])
 
 
 def own_units(graph: LineageGraph, ref: ObjectRef) -> list[ObjectRef]:
@@ -54,12 +54,23 @@ def owners(graph: LineageGraph, unit: ObjectRef) -> list[ObjectRef]:
     return [ref for ref in graph.downstream.get(unit, []) if ref.stage == OWNERS.get(unit.stage)]
 
 
-def owner_steps(graph: LineageGraph, units: list[ObjectRef]) -> list[Step]:
-    """The fewest, and of these the smallest, asset objects that list the units; a unit without owner stands alone."""
+def owner_steps(graph: LineageGraph, ref: ObjectRef, units: list[ObjectRef]) -> list[Step]:
+    """The fewest, and of these the smallest, asset objects that list the units; a unit without owner stands alone.
+
+    One that lists other units besides and was recorded after `ref` is not what `ref` was made from, though they share
+    units; it is all that is left where garbage collection removed the version that was read.
+    """
+    made, used = first_recorded(graph, ref), set(units)
+
+    def was_read(owner: ObjectRef) -> bool:
+        recorded = first_recorded(graph, owner)
+        earlier = made is None or (recorded is not None and recorded <= made)
+        return earlier or used.issuperset(own_units(graph, owner))
+
     left = set(units)
     steps: list[Step] = []
     while left:
-        covered = Counter(owner for unit in left for owner in owners(graph, unit))
+        covered = Counter(owner for unit in left for owner in owners(graph, unit) if was_read(owner))
         if not covered:
             return steps + [Step(unit, 1) for unit in units if unit in left]
         best = min(covered, key=lambda owner: (-covered[owner], len(own_units(graph, owner)), str(owner)))
@@ -67,6 +78,11 @@ def owner_steps(graph: LineageGraph, units: list[ObjectRef]) -> list[Step]:
         steps.append(Step(best, len(listed)))
         left -= listed
     return steps
+
+
+def first_recorded(graph: LineageGraph, ref: ObjectRef) -> str | None:
+    """UTC time, ISO 8601, at which a history first named an object."""
+    return min((entry.when for entry in graph.versions.get(ref, [])), default=None)
 
 
 def steps_down(graph: LineageGraph) -> dict[ObjectRef, list[Step]]:
