@@ -175,11 +175,11 @@ def test_settings_that_shape_an_asset(graph: GraphInProcess) -> None:
     """Of the definition as configured now, of a version as it was made with."""
     specs = {spec.key.to_user_string(): spec for spec in graph.definitions().resolve_all_asset_specs()}
     for key in graph.versions():
-        assert graph.newest(key).metadata["settings"] == specs[key].metadata["settings"]
-    trained_with = graph.newest("tokenizer_model/bpe_600").metadata["settings"].value
+        assert graph.newest(key).metadata["made_with"] == specs[key].metadata["configured"]
+    trained_with = graph.newest("tokenizer_model/bpe_600").metadata["made_with"].value
     assert isinstance(trained_with, dict)
     assert (trained_with["vocab_size"], trained_with["train_on"]) == (600, {"docs": 0.7, "code": 0.3})
-    assert graph.newest("tokenized_shards/bpe_600/docs").metadata["settings"].value == {"bos": False}
+    assert graph.newest("tokenized_shards/bpe_600/docs").metadata["made_with"].value == {"bos": False}
     training = graph.newest("tokenizer_model/bpe_600").metadata["training"].value
     assert isinstance(training, dict)
     assert training["documents"] > 0

@@ -7,13 +7,15 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.command_line import tokpack
-from tests.dagster_server import TOKPACK, DagsterServer, dagster_dev
+from tests.dagster_server import ROOT, TOKPACK, DagsterServer, dagster_dev, environment, python_module
 from tests.small_project import SmallProject, write_small_project
 from tokpack_assets.dead_runs import MESSAGE
 from tokpack_core.store import history
@@ -102,3 +104,29 @@ def test_runs_that_do_not_end_well(project: SmallProject) -> None:
         said = server.reload()
         assert said
         assert "second.yaml:2: corpora.docs is already defined at" in said
+
+
+def test_a_run_keeps_the_configuration_that_it_began_with(tmp_path: Path) -> None:
+    """An edit in the middle, wrong at that, is for later runs; Dagster would wait for ever for a step that fails so."""
+    project = write_small_project(tmp_path)
+    schedule = "schedules:\n  two_steps: {cron: '0 3 * * *', assets: [normalized_corpus/code]}\n"
+    (project.configs / "schedule.yaml").write_text(schedule, encoding="utf-8")
+    command = python_module("dagster", "job", "execute", "-m", "tokpack_assets.definitions", "-j", "two_steps_build")
+    run = subprocess.Popen(
+        command, cwd=ROOT, env=environment(project), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    try:
+        assert run.stdout
+        for line in run.stdout:
+            if "corpus__code - STEP_SUCCESS" in line:
+                break
+        project.edit("vocab_size: 600", "vocab_sice: 600")
+        said, _ = run.communicate(timeout=120)
+    finally:
+        run.kill()
+    assert "RUN_SUCCESS" in said
+    assert run.returncode == 0
+    assert history.latest(open_store(project.store), "normalized_corpus/code")
+    command = [sys.executable, "-c", "import tokpack_assets.preloaded"]
+    later = subprocess.run(command, env=environment(project), capture_output=True, text=True)
+    assert later.stderr.splitlines()[-1].startswith(f"ImportError: {project.configs}/project.yaml:14: tokenizers.bpe_6")

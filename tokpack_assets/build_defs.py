@@ -35,6 +35,10 @@ CHECKS = {
     "readable_by_megatron": "Indices, lengths and sizes are as Megatron wants them; Megatron-Core opens all, if here.",
     "tokens_in_are_tokens_out": "As many tokens stand in the files as were planned.",
 }
+CONFIGURED, MADE_WITH = "configured", "made_with"
+"""What of the configuration shapes an asset, as it is now and as it was for a version: Dagster counts it into the code
+version, and of a difference says no more than that."""
+PRELOADED = "tokpack_assets.preloaded"
 LONGEST_TAG = 63
 """Dagster's limit of a tag's value."""
 KINDS = {
@@ -69,7 +73,9 @@ def build_defs(
         jobs=[dg.define_asset_job("rebuild_all", selection=dg.AssetSelection.assets(*assets))],
         schedules=schedules(project),
         sensors=[source_sensor(project), automation_sensor()],
-        executor=dg.multiprocess_executor.configured({"start_method": {"forkserver": {}}, "max_concurrent": 1}),
+        executor=dg.multiprocess_executor.configured(
+            {"start_method": {"forkserver": {"preload_modules": [PRELOADED]}}, "max_concurrent": 1}
+        ),
     )
 
 
@@ -90,7 +96,7 @@ def make_asset(
         group_name=plan.group,
         description=plan.description,
         code_version=plan.code_version,
-        metadata=settings(plan),
+        metadata={CONFIGURED: dg.MetadataValue.json(plan.settings)},
         automation_condition=rebuild_condition(plan, project),
         pool=pool,
         kinds=KINDS[plan.stage],
@@ -114,20 +120,13 @@ def make_asset(
             raise dg.Failure(description=str(error), allow_retries=False) from error
         return dg.MaterializeResult(
             data_version=dg.DataVersion(built.entry.object.digest),
-            metadata=asset_metadata(built, time.monotonic() - begin, context.instance) | settings(plan),
+            metadata=asset_metadata(built, time.monotonic() - begin, context.instance)
+            | {MADE_WITH: dg.MetadataValue.json(plan.settings)},
             check_results=checks,
             tags=provenance_tags(plan, built),
         )
 
     return materialize
-
-
-def settings(plan: AssetPlan) -> dict[str, dg.MetadataValue]:
-    """What of the configuration shapes an asset: of its definition as it is now, of a version as it was then.
-
-    Dagster counts them into the code version, and of a difference says no more than that.
-    """
-    return {"settings": dg.MetadataValue.json(plan.settings)}
 
 
 def provenance_tags(plan: AssetPlan, built: Built) -> dict[str, str]:

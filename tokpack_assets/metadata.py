@@ -30,7 +30,8 @@ def asset_metadata(built: Built, seconds: float, instance: dg.DagsterInstance) -
     """Metadata of one materialization: plain Python values and MetadataValues."""
     shown: Shown = {"digest": built.entry.object.digest, "version": built.entry.number}
     if built.stale:
-        shown["stale"] = f"kept, though {built.stale}; train again with `tokpack build --retrain {built.asset}`"
+        again = f"`tokpack build --retrain {built.asset}`, or `retrain: true` in the launchpad"
+        shown["stale"] = f"kept, though {built.stale}; train again with {again}"
     if built.counts.get("encoder_warnings"):
         shown["encoder_warnings"] = "; ".join(built.counts["encoder_warnings"])
     shown |= tokenizer_links(built, instance) | OF_STAGE[built.entry.object.stage](built)
