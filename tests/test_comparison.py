@@ -209,6 +209,21 @@ def test_sweep_and_small_models(project: Path) -> None:
     assert [Path(entry["path"]).name for entry in manifest["inputs"]] == ["text.jsonl", "text.jsonl"]
 
 
+def test_a_seeded_unigram_takes_part_in_the_sweep(project: Path) -> None:
+    (project / "seeds.txt").write_text("ion\nthe\n", encoding="utf-8")
+    arguments = ["--sweep-size", "300", "--sweep-family", "byte_bpe", "--sweep-family", "sentencepiece_unigram"]
+    arguments += ["--train", "text.jsonl", "--output", "seeded", "text.jsonl"]
+    tokpack(project, "compare", *arguments, "--sweep-seeds", "seeds.txt", "--json")
+    found = json.loads((project / "seeded" / "comparison.json").read_bytes())
+    assert set(found["sweep"]["sizes"][0]["bytes_per_token"]) == {
+        "byte_bpe",
+        "sentencepiece_unigram",
+        "seeded_unigram",
+    }
+    told = refused(project, "compare", *arguments, "--sweep-family", "seeded_unigram")
+    assert "name their file with --sweep-seeds" in told
+
+
 def test_what_cannot_be_compared(project: Path) -> None:
     base = ["--output", "no", "text.jsonl"]
     assert "give --tokenizer, or --sweep-size" in refused(project, "compare", *base)

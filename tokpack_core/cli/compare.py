@@ -45,7 +45,15 @@ def compare(
     ] = None,
     sweep_family: Annotated[
         list[str] | None,
-        typer.Option(metavar="FAMILY", help="Trained at each size; several times.", show_default="the classic three"),
+        typer.Option(
+            metavar="FAMILY",
+            help="Trained at each size; several times.",
+            show_default="byte_bpe, wordpiece, sentencepiece_unigram",
+        ),
+    ] = None,
+    sweep_seeds: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Entries, one a line: the sweep has seeded_unigram, which starts from them."),
     ] = None,
     train: Annotated[
         list[str] | None, typer.Option(metavar="FILE", help="Text that the sweep trains on; several times.")
@@ -77,8 +85,9 @@ def compare(
             seeds=model_seeds,
             model_bytes=model_bytes,
             sizes=tuple(sweep_size or ()),
-            families=tuple(sweep_family or command.SWEPT),
+            families=command.swept_families(sweep_family, sweep_seeds),
             training=training,
+            seed_vocabulary=sweep_seeds,
         )
         first = baseline or next(iter(named), "")
         manifest = command.compare_files(named, first, reading, extras, output, json)

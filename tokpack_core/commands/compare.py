@@ -32,6 +32,8 @@ from tokpack_core.vocabulary.parallel_text import read_parallel
 
 FORM: UnicodeForm = "nfc"
 SWEPT = ("byte_bpe", "wordpiece", "sentencepiece_unigram")
+SEEDED = "seeded_unigram"
+"""sentencepiece_unigram that starts from a vocabulary of one's own."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +51,10 @@ class Extras:
     sizes: tuple[int, ...] = ()
     families: tuple[str, ...] = ()
     training: Reading | None = None
+    seed_vocabulary: Path | None = None
 
     def files(self) -> list[Path]:
-        return [path for path in (self.parallel, self.morphemes) if path]
+        return [path for path in (self.parallel, self.morphemes, self.seed_vocabulary) if path]
 
 
 def compare_files(
@@ -150,11 +153,22 @@ def train_sweep(extras: Extras, quiet: bool) -> list[tuple[Candidate, Trained]]:
             reading = Reading(extras.training.files, extras.training.options, extras.training.lang)
             name = f"{family}_{size}"
             with progress(f"training {name}", reading.bytes, "B", quiet) as on_done:
-                config = train_config(family, size, [], {})
+                seeds = {"seed_vocabulary": str(extras.seed_vocabulary)} if family == SEEDED else {}
+                config = train_config("sentencepiece_unigram" if seeds else family, size, [], seeds)
                 tokenizer = registry.train(config, texts(reading, FORM, on_done), FORM)
             trained.append((Candidate(name, tokenizer), Trained(name, family, size)))
             extras.training.inputs[:] = reading.inputs
     return trained
+
+
+def swept_families(named: list[str] | None, seed_vocabulary: Path | None) -> tuple[str, ...]:
+    """Raises InputError for a seeded family without seeds."""
+    families = tuple(named or SWEPT)
+    if seed_vocabulary is not None and SEEDED not in families:
+        families = (*families, SEEDED)
+    if SEEDED in families and seed_vocabulary is None:
+        raise InputError(f"{SEEDED} starts from entries of yours: name their file with --sweep-seeds")
+    return families
 
 
 def open_candidates(named: Sequence[str], pretokenizer: str | None = None) -> dict[str, OpenedTokenizer]:
