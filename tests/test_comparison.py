@@ -10,16 +10,20 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from tests.command_line import refused, tokpack
+from tests.tokenizer_samples import train
 from tokpack_core.comparison.bootstrap import effect_size, holm, paired_difference
 from tokpack_core.comparison.chinese_script import with_chinese_scripts
-from tokpack_core.comparison.comparison import verdict
+from tokpack_core.comparison.comparison import compare, verdict
 from tokpack_core.comparison.controls import controls
 from tokpack_core.comparison.efficiency import renyi_efficiency
-from tokpack_core.comparison.held_out import HeldOut
+from tokpack_core.comparison.findings import findings
+from tokpack_core.comparison.held_out import Candidate, HeldOut, measure
 from tokpack_core.comparison.morphemes import boundary_scores, read_gold_words
+from tokpack_core.config import TrainConfig
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.token_bytes import BYTE_TO_CHARACTER
+from tokpack_core.vocabulary.parallel_text import ParallelText
 
 
 def test_equal_tokenizers_do_not_differ() -> None:
@@ -90,6 +94,7 @@ def test_what_is_due_to_the_vocabulary_and_what_to_the_encoder() -> None:
         column,
         column,
         tokens={"a": np.array([80]), "b": np.array([100]), "lossy": np.array([50])},
+        unknown={"a": np.array([0]), "b": np.array([0]), "lossy": np.array([7])},
         fewest={"a": np.array([60]), "b": np.array([90])},
         counts={},
     )
@@ -184,6 +189,28 @@ def test_command(project: Path) -> None:
     assert "<script" not in page
     assert "merged needs" in page
     assert sorted(path.suffix for path in (project / "out").iterdir()).count(".csv") == 7
+
+
+def test_a_tokenizer_that_loses_text_is_not_called_shorter() -> None:
+    """A word of a script that it has not seen is one unknown token to WordPiece."""
+    settings: dict[str, object] = {"vocab_size": 300, "special_tokens": {"eod": "<|endoftext|>", "unk": "[UNK]"}}
+    english = [f"the {word} of this and that" for word in "abcdefghijklmnopqrstuvwxyz"]
+    candidates = [
+        Candidate(family, train(TrainConfig.model_validate({"family": family} | settings), english))
+        for family in ("byte_bpe", "wordpiece")
+    ]
+    greek = ["\u03b1\u03b2\u03b3 \u03b4\u03b5"] * 30
+    texts, langs = pa.array(english + greek), pa.array(["en"] * len(english) + ["el"] * len(greek))
+    batches = iter([pa.record_batch([texts, langs], names=["text", "lang"])])
+    parallel = ParallelText(26, {"el": pa.array(greek[:26]), "en": pa.array(english)})
+    found = compare(candidates, measure(candidates, batches), "byte_bpe", parallel)
+    rows = {row["lang"]: row for row in found["differences"]}
+    assert rows["el"]["ratio"] < 1
+    assert (rows["el"]["verdict"], rows["el"]["unknown_share"]) == ("unknown tokens", 1.0)
+    assert rows["en"]["verdict"] != "unknown tokens"
+    assert found["tokenizers"][0]["unknown_share"] == 0
+    assert [row["verdict"] for row in found["parallel"]][2:] == ["unknown tokens", "shorter"]
+    assert "do not compare" in findings(found)[0]
 
 
 def test_sweep_and_small_models(project: Path) -> None:

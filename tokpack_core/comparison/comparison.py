@@ -1,7 +1,8 @@
 """Tokenizers against one another on held-out text: all figures as plain data, `comparison.json`.
 
 Every tokenizer is compared with one of them, the baseline, on all text and language by language. Each such question
-has an answer: `shorter`, `longer`, `not significant` (corrected p not below SIGNIFICANT), or `too few documents`.
+has an answer: `shorter`, `longer`, `not significant` (corrected p not below SIGNIFICANT), `too few documents`, or
+`unknown tokens` where one of the two loses some of the text.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from tokpack_core.comparison.held_out import Candidate, HeldOut
 from tokpack_core.comparison.morphemes import GoldWords, boundary_scores
 from tokpack_core.comparison.parallel import parallel_rows
 from tokpack_core.comparison.retrofit import retrofit_rows
+from tokpack_core.comparison.unknown import TOLERATED, unknown_share
 from tokpack_core.vocabulary.parallel_text import ParallelText
 
 VERSION = 1
 CERTAIN = ("shorter", "longer")
+UNKNOWN = "unknown tokens"
 ALL = "all"
 Comparison = dict[str, Any]
 
@@ -45,7 +48,8 @@ def compare(
     corrected = holm([row["p"] for row in differences + aligned])
     for row, p in zip(differences + aligned, corrected, strict=True):
         row["corrected_p"] = p
-        row["verdict"] = "baseline" if row["tokenizer"] == baseline else verdict(row["ratio"], p)
+        own = row["tokenizer"] == baseline
+        row["verdict"] = "baseline" if own else verdict(row["ratio"], p, row["unknown_share"])
     return {
         "version": VERSION,
         "baseline": baseline,
@@ -75,7 +79,10 @@ def difference_rows(held_out: HeldOut, names: Sequence[str], baseline: str) -> l
     for name in names:
         for lang, chosen in texts.items() if name != baseline else ():
             found = paired_difference(held_out.tokens[name][chosen], held_out.tokens[baseline][chosen])
-            rows.append({"tokenizer": name, "lang": lang, **finite(found)})
+            lost = max(
+                unknown_share(held_out.unknown[one][chosen], held_out.tokens[one][chosen]) for one in (name, baseline)
+            )
+            rows.append({"tokenizer": name, "lang": lang, **finite(found), "unknown_share": lost})
     return rows
 
 
@@ -87,7 +94,10 @@ def finite(difference: Difference) -> dict[str, Any]:
     }
 
 
-def verdict(ratio: float | None, corrected_p: float | None) -> str:
+def verdict(ratio: float | None, corrected_p: float | None, unknown: float = 0.0) -> str:
+    """`unknown`: share of unknown tokens, the larger of the two."""
+    if unknown > TOLERATED:
+        return UNKNOWN
     if ratio is None or corrected_p is None:
         return "too few documents"
     if corrected_p >= SIGNIFICANT:

@@ -47,7 +47,7 @@ def render_comparison(comparison: Comparison) -> str:
 
 
 def sentences(found: Sequence[str]) -> str:
-    return "".join(f"<li>{text(sentence)}</li>" for sentence in found)
+    return "".join(f"<li>{text(sentence).replace(' %', '&nbsp;%')}</li>" for sentence in found)
 
 
 def bars(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -101,6 +101,7 @@ OVERALL: dict[str, Show] = {
     "tokens": number,
     "bytes_per_token": decimal,
     "tokens_per_1000_characters": decimal,
+    "unknown_share": share,
     "vocabulary_utilization": share,
     "rare_token_share_below_5": share,
     "renyi_efficiency": precise,
@@ -204,7 +205,7 @@ def parallel_section(comparison: Comparison) -> str:
     return (
         "<section><h2>On parallel text</h2>"
         '<p class="remark">Tokens per aligned sentence, and as a multiple of what the reference language needs for the '
-        "same sentences. Faint: no significant difference to the baseline.</p>"
+        "same sentences. Faint: no significant difference to the baseline, or unknown tokens.</p>"
         f'<div class="scroll heat"><table><thead><tr><th>language</th>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div></section>"
     )

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokpack_core.comparison.held_out import Candidate, HeldOut
+from tokpack_core.comparison.unknown import unknown_share
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.vocabulary.counts import TokenCounts
 from tokpack_core.vocabulary.fertility import quotient, writes_spaces
@@ -27,6 +28,7 @@ def overall(candidate: Candidate, held_out: HeldOut) -> dict[str, Any]:
         "tokens": tokens,
         "bytes_per_token": quotient(int(held_out.bytes.sum()), tokens),
         "tokens_per_1000_characters": quotient(1000 * tokens, int(held_out.characters.sum())),
+        "unknown_share": unknown_share(held_out.unknown[candidate.name], held_out.tokens[candidate.name]),
         "vocabulary_utilization": vocabulary_utilization(counts, vocabulary),
         "rare_token_share_below_5": rare_token_share(counts, vocabulary, 5),
         "renyi_efficiency": renyi_efficiency(entry_frequencies(counts, vocabulary)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tokpack_core.comparison.comparison import ALL, CERTAIN, Comparison
+from tokpack_core.comparison.comparison import ALL, CERTAIN, UNKNOWN, Comparison
 from tokpack_core.vocabulary.number_format import percent
 
 MAIN_LANGUAGES = ("zh", "zh-Hans", "zh-Hant", "en", "code")
@@ -15,10 +15,9 @@ def findings(comparison: Comparison) -> list[str]:
 
 
 def differences(comparison: Comparison) -> list[str]:
-    """Which is shorter, on all text, and for each in Chinese, English and code."""
-    baseline = comparison["baseline"]
-    found = [whole_text(row, baseline) for row in comparison["differences"] if row["lang"] == ALL]
-    return found + [sentence for name in names(comparison) if (sentence := main_languages(comparison, name))]
+    """Which is shorter, on all text, and in Chinese, English and code."""
+    rows = [row for row in comparison["differences"] if row["lang"] == ALL]
+    return [f"{whole_text(row, comparison)} {main_languages(comparison, row['tokenizer'])}".rstrip() for row in rows]
 
 
 def causes(comparison: Comparison) -> list[str]:
@@ -38,11 +37,18 @@ def names(comparison: Comparison) -> list[str]:
     return [row["tokenizer"] for row in comparison["tokenizers"] if row["tokenizer"] != comparison["baseline"]]
 
 
-def whole_text(row: dict[str, Any], baseline: str) -> str:
+def whole_text(row: dict[str, Any], comparison: Comparison) -> str:
+    name, baseline = row["tokenizer"], comparison["baseline"]
+    if row["verdict"] == UNKNOWN:
+        return (
+            f"{name} and {baseline} do not compare: {percent(row['unknown_share'])} of the tokens of one of them are "
+            f"unknown ones, for text that it has lost ({interval(row)})."
+        )
     if row["verdict"] not in CERTAIN:
-        why = "is not significant" if row["verdict"] == "not significant" else f"stands on {row['verdict']}"
-        return f"{row['tokenizer']} and {baseline}: the difference in tokens {why} ({interval(row)})."
-    return f"{row['tokenizer']} needs {change(row['ratio'])} tokens than {baseline} ({interval(row)})."
+        corrected = f"is not significant, corrected for {comparison['questions']} questions"
+        why = corrected if row["verdict"] == "not significant" else f"stands on {row['verdict']}"
+        return f"{name} and {baseline}: the difference in tokens {why} ({interval(row)})."
+    return f"{name} needs {change(row['ratio'])} tokens than {baseline} ({interval(row)})."
 
 
 def main_languages(comparison: Comparison, name: str) -> str:
@@ -54,7 +60,7 @@ def main_languages(comparison: Comparison, name: str) -> str:
         for lang in MAIN_LANGUAGES
         if lang in rows and rows[lang]["ratio"] is not None
     ]
-    return f"{name} by language, tokens against {comparison['baseline']}: {', '.join(parts)}." if parts else ""
+    return f"By language: {', '.join(parts)}." if parts else ""
 
 
 def control(row: dict[str, Any], baseline: str) -> str:

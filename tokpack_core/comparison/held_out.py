@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tokpack_core.comparison.chinese_script import with_chinese_scripts
+from tokpack_core.comparison.unknown import special_flags, unknown_tokens
 from tokpack_core.tokenizers.minimum_cost import MinimumCostEncoder
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.vocabulary.counting import EncodingCounter, text_counter
@@ -30,8 +31,9 @@ class Candidate:
 class HeldOut:
     """Measures of documents, each an array [documents]: `lang` string, the others int64.
 
-    tokens: by name of the candidate; fewest: likewise with the minimum-cost encoder over the same vocabulary, where
-    that covers all of the text; counts: of each candidate's tokens.
+    tokens: by name of the candidate; unknown: those of them that stand for text that it has no tokens for; fewest:
+    tokens with the minimum-cost encoder over the same vocabulary, where that covers all of the text; counts: of each
+    candidate's tokens.
     """
 
     lang: pa.Array
@@ -39,6 +41,7 @@ class HeldOut:
     characters: NDArray[np.int64]
     words: NDArray[np.int64]
     tokens: dict[str, NDArray[np.int64]]
+    unknown: dict[str, NDArray[np.int64]]
     fewest: dict[str, NDArray[np.int64]]
     counts: dict[str, TokenCounts]
 
@@ -57,7 +60,7 @@ class HeldOut:
 
 
 def measure(candidates: Sequence[Candidate], batches: Iterator[pa.RecordBatch]) -> HeldOut:
-    """Reads the documents once. Memory: 16 bytes a document and candidate, besides one batch."""
+    """Reads the documents once. Memory: 24 bytes a document and candidate, besides one batch."""
     meters = [Meter(candidate.tokenizer) for candidate in candidates]
     languages, sizes = [], []
     for batch in batches:
@@ -74,6 +77,7 @@ def measure(candidates: Sequence[Candidate], batches: Iterator[pa.RecordBatch]) 
         characters=characters,
         words=words,
         tokens={name: np.concatenate(meter.tokens) for name, meter in named.items()},
+        unknown={name: np.concatenate(meter.unknown) for name, meter in named.items()},
         fewest={name: np.concatenate(meter.fewest) for name, meter in named.items() if not meter.uncovered},
         counts={name: meter.counter.total() for name, meter in named.items()},
     )
@@ -86,7 +90,9 @@ class Meter:
         self._tokenizer = tokenizer
         self._minimum = MinimumCostEncoder(tokenizer.vocabulary())
         self.counter = text_counter(tokenizer)
+        self._special = special_flags(tokenizer)
         self.tokens: list[NDArray[np.int64]] = []
+        self.unknown: list[NDArray[np.int64]] = []
         self.fewest: list[NDArray[np.int64]] = []
 
     @property
@@ -100,4 +106,5 @@ class Meter:
         else:
             self.counter.add(texts, langs)
         self.tokens.append(np.diff(encoded.offsets))
+        self.unknown.append(unknown_tokens(encoded, self._special))
         self.fewest.append(np.diff(self._minimum.encode(texts).offsets))

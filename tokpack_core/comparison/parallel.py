@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
 from tokpack_core.comparison.bootstrap import paired_difference
 from tokpack_core.comparison.held_out import Candidate
-from tokpack_core.vocabulary.fairness import reference_language, token_lengths
+from tokpack_core.comparison.unknown import special_flags, unknown_share, unknown_tokens
+from tokpack_core.vocabulary.fairness import reference_language
 from tokpack_core.vocabulary.parallel_text import ParallelText
+
+Lengths = NDArray[np.int64]
 
 
 def parallel_rows(candidates: Sequence[Candidate], baseline: str, parallel: ParallelText) -> list[dict[str, Any]]:
@@ -18,10 +25,13 @@ def parallel_rows(candidates: Sequence[Candidate], baseline: str, parallel: Para
     on the sentences of the language, `p` before correction (null for the baseline itself and where there are too few).
     """
     reference = reference_language(parallel)
-    lengths = {
-        candidate.name: {lang: token_lengths(candidate.tokenizer, texts) for lang, texts in parallel.texts.items()}
-        for candidate in candidates
-    }
+    lengths: dict[str, dict[str, Lengths]] = {}
+    unknown: dict[str, dict[str, float]] = {}
+    for candidate in candidates:
+        special = special_flags(candidate.tokenizer)
+        found = {lang: measured(candidate, special, texts) for lang, texts in parallel.texts.items()}
+        lengths[candidate.name] = {lang: tokens for lang, (tokens, _) in found.items()}
+        unknown[candidate.name] = {lang: share for lang, (_, share) in found.items()}
     rows = []
     for candidate in sorted(candidates, key=lambda one: one.name != baseline):
         own = lengths[candidate.name]
@@ -38,7 +48,16 @@ def parallel_rows(candidates: Sequence[Candidate], baseline: str, parallel: Para
                     "ratio": difference.ratio,
                     "low": difference.low,
                     "high": difference.high,
+                    "unknown_share": max(unknown[candidate.name][lang], unknown[baseline][lang]),
                     "p": None if candidate.name == baseline else difference.p,
                 }
             )
     return rows
+
+
+def measured(candidate: Candidate, special: NDArray[np.bool_], texts: pa.Array) -> tuple[Lengths, float]:
+    """Tokens of each sentence, int64 [sentences], -1 for null; and the share of unknown ones among all."""
+    encoded = candidate.tokenizer.encode(texts.drop_null())
+    lengths = np.full(len(texts), -1, np.int64)
+    lengths[texts.is_valid().to_numpy(zero_copy_only=False)] = encoded.lengths
+    return lengths, unknown_share(unknown_tokens(encoded, special), encoded.lengths)
