@@ -66,7 +66,7 @@ class MergeLoop:
         numbers, totals, _, touched, tally = scratch
         left, right = self.merges[token, :2]
         pool = rest[2]
-        guesses = (place + (stop - place) * share // self.workers for share in range(1, self.workers))
+        guesses = (place + max((stop - place) * share // self.workers, 1) for share in range(1, self.workers))
         cuts = [place, *(share_begins(self.symbols, pool, guess, stop) for guess in guesses), stop]
         noted = [np.empty((2, 2, after - first), np.int32) for first, after in pairwise(cuts)]
 

@@ -235,7 +235,8 @@ def write_noted(pool, symbols_noted, places_noted, numbers, totals, targets, tou
 
 @njit(cache=True)
 def share_begins(symbols, pool, place, stop):  # type: ignore[no-untyped-def]
-    """The first of pool[place:stop] that is in another word than the one before it, or `stop`."""
+    """The first of pool[place:stop] that is in another word than the one before it, or `stop`; pool[place - 1] is one
+    of the same pair."""
     while place < stop:
         for at in range(pool[place - 1], pool[place]):
             if symbols[at] < INTERIOR:
