@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from tests.command_line import EOD, read_raw, refused, tokpack
 from tests.small_project import SmallProject, write_small_project
+from tokpack_core.commands.store_access import graph_of
 from tokpack_core.stages.asset import Built
 from tokpack_core.store.files import sha256_of
 from tokpack_core.store.lineage import find_object, read_graph
@@ -112,6 +114,22 @@ def test_lineage_knows_a_copied_file_a_copied_object_a_source_file_and_a_short_d
     assert find_object(store, graph, wanted.rpartition("/")[2][:16]) == ObjectRef.parse(wanted)
     said = refused(tmp_path, "lineage", "corpus/nope", store=project.store)
     assert said.startswith("corpus/nope: no asset, digest or file")
+    # By its recorded name, from a folder where no such file is.
+    named_only = tokpack(tmp_path, "lineage", "data/code/heapq.txt", "--json", store=project.store).json
+    assert named_only["up"]["object"] == str(built["corpus/code"].entry.object)
+    for command in ("lineage", "verify"):
+        said = refused(tmp_path, command, "s3://bucket/data", store=project.store)
+        assert "read again and compared by `tokpack copy`" in said
+
+
+def test_a_file_of_several_versions_means_the_newest(tmp_path: Path) -> None:
+    small = write_small_project(tmp_path)
+    source = small.folder / "data" / "docs" / "0.jsonl"
+    for number in range(4):
+        (small.folder / "data" / "docs" / "more.jsonl").write_text(json.dumps({"id": "x", "text": f"{number}"}))
+        newest = small.build("corpus/docs")["corpus/docs"].entry.object
+        store = open_store(small.store)
+        assert find_object(store, graph_of(store), str(source)) == newest
 
 
 def test_lineage_of_stand_alone_files_goes_from_manifest_to_manifest(project: SmallProject, tmp_path: Path) -> None:

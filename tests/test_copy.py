@@ -182,7 +182,7 @@ def test_a_copy_in_an_object_store_is_read_back_equal(
 
     bucket.pipe_file("bucket/sets/base/dataset/blend.json", b"{}")
     said = refused(project.folder, "copy", DATASET, url, store=project.store)
-    assert "bucket/sets/base/dataset/blend.json is there and is not of this dataset" in said
+    assert "s3://bucket/sets/base/dataset/blend.json is there and is not of this dataset" in said
     assert bucket.cat_file("bucket/sets/base/dataset/blend.json") == b"{}"
     assert "cannot copy" in refused(project.folder, "copy", DATASET, "s3://no-such-bucket/x", store=project.store)
 

@@ -124,7 +124,7 @@ def missing_files(target: Target, files: list[FileToCopy]) -> list[FileToCopy]:
             continue
         if path not in expected or not is_equal(target, expected[path], size):
             raise InputError(
-                f"{target.place(path).rstrip('/')} is there and is not of this dataset; name a new folder, or remove it"
+                f"{target.shown(path)} is there and is not of this dataset; name a new folder, or remove it"
             )
     return [file for file in files if file.path not in there]
 

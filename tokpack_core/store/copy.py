@@ -64,6 +64,10 @@ class Target:
     def place(self, path: str) -> str:
         return f"{self.root}/{path}"
 
+    def shown(self, path: str) -> str:
+        """A file as the user named its folder."""
+        return f"{self.name.rstrip('/')}/{path}".rstrip("/")
+
 
 def bytes_to_copy(path: str, content: bytes) -> FileToCopy:
     return FileToCopy(path, content, len(content), hashlib.sha256(content).hexdigest())
@@ -166,7 +170,7 @@ def upload(target: Target, file: FileToCopy) -> None:
     place = target.place(file.path)
     target.filesystem.makedirs(place.rpartition("/")[0], exist_ok=True)
     write(target.filesystem, place, file)
-    require_equal(file, digest_at(target, file.path), place)
+    require_equal(file, digest_at(target, file.path), target.shown(file.path))
 
 
 def write(filesystem: Any, place: str, file: FileToCopy) -> None:

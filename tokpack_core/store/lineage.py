@@ -183,7 +183,8 @@ def file_set(files: dict[str, str]) -> bytes:
 
 
 def find_object(store: Store, graph: LineageGraph, name: str) -> ObjectRef:
-    """The object meant by an asset key, a (shortened) digest, or the path of a file in or copied from the store.
+    """The object meant by an asset key, a (shortened) digest, the path of a file in or copied from the store, or the
+    name of a source file that is no longer there or is behind a URL.
 
     Raises:
         InputError: nothing of the store is meant, or more than one thing.
@@ -204,6 +205,8 @@ def find_object(store: Store, graph: LineageGraph, name: str) -> ObjectRef:
         found = [ref for ref in graph.upstream if is_meant(ref, name)]
     if len(found) == 1 or (found and path.is_file()):
         return found[0]
+    if not found and (listing := newest_first(graph, [ref for ref, files in graph.sources.items() if name in files])):
+        return listing[0]
     if found:
         listed = ", ".join(map(str, found[:3]))
         raise InputError(f"{name}: means {len(found)} objects ({listed}, ...); name one of them")
@@ -214,6 +217,11 @@ def find_object(store: Store, graph: LineageGraph, name: str) -> ObjectRef:
         raise InputError(
             f"{name}: {ref} was version {entries[-1].number} of {asset} of {entries[-1].when} and is no longer in "
             f"{store.root}; `tokpack history {asset}` shows what is, `tokpack pin` keeps what must stay"
+        )
+    if "://" in name:
+        raise InputError(
+            f"{name}: no source file of {store.root} is called so; a copy there is read again and compared by "
+            "`tokpack copy` of the same dataset to the same URL, or fetch its folder and name that"
         )
     raise InputError(
         f"{name}: no asset, digest or file of {store.root} is called or contains this; assets: {', '.join(assets)}"
@@ -227,9 +235,18 @@ def is_meant(ref: ObjectRef, name: str) -> bool:
 
 
 def objects_with_file(graph: LineageGraph, sha256: str) -> list[ObjectRef]:
-    """Objects that hold a file of this content, else those that list it as a source file; assets' own objects first."""
+    """Objects that hold a file of this content, else those that list it as a source file; newest versions first."""
     found = graph.files.get(sha256) or [ref for ref, files in graph.sources.items() if sha256 in files.values()]
-    return sorted(found, key=lambda ref: (ref not in graph.versions, str(ref)))
+    return newest_first(graph, found)
+
+
+def newest_first(graph: LineageGraph, refs: list[ObjectRef]) -> list[ObjectRef]:
+    """Versions of assets, the one recorded last first, and then what is no version."""
+
+    def recorded(ref: ObjectRef) -> tuple[str, int]:
+        return max(((entry.when, entry.number) for entry in graph.versions.get(ref, [])), default=("", 0))
+
+    return sorted(sorted(refs, key=str), key=recorded, reverse=True)
 
 
 def object_at(store: Store, path: Path) -> ObjectRef | None:
