@@ -236,7 +236,7 @@ def test_the_ui_shows_what_images_cost(pages: Pages) -> None:
     assert 0 < packed["vision_share"] < shown["vision_share"] < 1
     assert "vision_scheme" not in shards_metadata(pages.built["tokenized_shards/bpe/plain"])
     compared = {record.data["setting"]: record.data for record in packed["compression"].records}
-    assert len(compared) == 5
+    assert len(compared) == 6
     counts = pages.built["packed_sequences/mixed"].counts["figures"]
     for setting, row in compared.items():
         vision = VisionConfig(scheme="qwen2_5_vl", max_pixels=int(setting.split()[1].replace(",", "")))

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from tokpack_core.config.vision import DEFAULTS, VisionConfig
 from tokpack_core.vision.schemes import MAX_SIDE, compared, image_tokens, warnings
-from tokpack_core.vision.settings import budget_rows, settings_of, tokens_by_setting
+from tokpack_core.vision.settings import SettingTokens, budget_rows, settings_of, tokens_by_setting
 
 
 def tokens(scheme: str, width: int, height: int, **parameters: object) -> int:
@@ -165,43 +165,55 @@ def test_every_scheme_is_compared_under_three_settings_and_more(scheme: str) -> 
     vision = VisionConfig(scheme=scheme)
     found = settings_of(vision)
     assert len(found) >= 3
-    assert [setting.resolved() for setting in found.values()].count(vision.resolved()) == 1
     width, height = np.array([2_000, 300, 1_024]), np.array([1_500, 300, 768])
     rows = tokens_by_setting(width, height, vision)
-    assert [tokens for _, tokens, _ in rows] == sorted((tokens for _, tokens, _ in rows), reverse=True)
-    assert rows[0][1] > rows[-1][1]
+    assert [row.tokens for row in rows] == sorted((row.tokens for row in rows), reverse=True)
+    assert rows[0].tokens > rows[-1].tokens
+    assert [row.setting for row in rows if row.configured] == [
+        label for label, setting in found.items() if setting.resolved() == vision.resolved()
+    ]
+    assert sum(row.configured for row in rows) == 1
+
+
+def test_the_least_settings_are_compared_with_larger_ones() -> None:
+    for vision in (
+        VisionConfig(scheme="internvl", max_tiles=1),
+        VisionConfig(scheme="qwen2_5_vl", max_pixels=3_136),
+        VisionConfig(scheme="perceiver", latents=1),
+        VisionConfig(scheme="vit_patches", image_size=28, patch_size=14),
+    ):
+        assert len(settings_of(vision)) >= 3
+
+
+def test_what_is_configured_is_told_where_settings_take_the_same_tokens() -> None:
+    rows = tokens_by_setting(np.array([56]), np.array([56]), VisionConfig(scheme="qwen2_5_vl"))
+    assert {row.tokens for row in rows} == {4}
+    budget = budget_rows(rows, 4, 1, 0, 256, None)
+    assert [row["setting"] for row in budget if row["configured"]] == ["max_pixels 12,845,056"]
 
 
 def test_settings_by_hand() -> None:
     # 1,024 x 1,024 is 37 x 37 tokens; reduced to 501,760 pixels 25 x 25, to 125,440 12 x 12, to 31,360 6 x 6.
     vision = VisionConfig(scheme="qwen2_5_vl", max_pixels=501_760)
     rows = tokens_by_setting(np.array([1_024, 56]), np.array([1_024, 56]), vision)
-    assert rows == (
-        ("max_pixels 1,003,520", 35 * 35 + 4, 35 * 35),
-        ("max_pixels 501,760", 25 * 25 + 4, 25 * 25),
-        ("max_pixels 250,880", 17 * 17 + 4, 17 * 17),
-        ("max_pixels 125,440", 12 * 12 + 4, 12 * 12),
-        ("max_pixels 31,360", 6 * 6 + 4, 6 * 6),
+    sides = {2_007_040: 37, 1_003_520: 35, 501_760: 25, 250_880: 17, 125_440: 12, 31_360: 6}
+    assert rows == tuple(
+        SettingTokens(f"max_pixels {pixels:,}", pixels == 501_760, side * side + 4, side * side)
+        for pixels, side in sides.items()
     )
-    assert [
-        label for label, _, _ in tokens_by_setting(np.array([9]), np.array([9]), VisionConfig(scheme="q_former"))
-    ] == [
-        "latents 128",
-        "latents 64",
-        "latents 32",
-        "latents 16",
-    ]
+    small = tokens_by_setting(np.array([9]), np.array([9]), VisionConfig(scheme="q_former"))
+    assert [row.setting for row in small] == ["latents 128", "latents 64", "latents 32", "latents 16"]
     # 629 tokens of images and 371 of text: 1,000 of 256 a pack are 4 packs; of 2 images one pack each are 2.
     budget = budget_rows(rows, 629, 2, 371, 256, 1)
-    assert [row["configured"] for row in budget] == [False, True, False, False, False]
-    assert budget[1] | {"setting": ""} == {
-        "setting": "",
+    assert [row["configured"] for row in budget] == [False, False, True, False, False, False]
+    assert budget[2] == {
+        "setting": "max_pixels 501,760",
+        "configured": True,
         "image_tokens": 629,
         "tokens": 1_000,
         "vision_share": 0.629,
         "packs_at_least": 4,
         "largest_image": 625,
-        "configured": True,
     }
-    assert budget[4]["packs_at_least"] == 2
+    assert budget[5]["packs_at_least"] == 2
     assert budget_rows(rows, 626, 2, 371, 256, 1) == []

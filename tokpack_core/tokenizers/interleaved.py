@@ -19,7 +19,7 @@ from tokpack_core.packing.truncation import PackingFigures
 from tokpack_core.tokenizers.encoded import Encode, Encoded
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.vision.schemes import QWEN_MAX_RATIO, compared, image_tokens
-from tokpack_core.vision.settings import budget_rows, tokens_by_setting
+from tokpack_core.vision.settings import SettingTokens, budget_rows, tokens_by_setting
 
 Int64 = npt.NDArray[np.int64]
 SPAN = pa.struct({"start": pa.int64(), "length": pa.int64(), "mode": pa.int8(), "image": pa.string()})
@@ -65,23 +65,22 @@ class ImageCounts:
     """Images that the scheme refuses and that are left out."""
     compared: tuple[tuple[str, int], ...] = ()
     """Tokens of the same images under each scheme, refused ones not counted."""
-    settings: tuple[tuple[str, int, int], ...] = ()
-    """Of the same images under other settings of the scheme: name, tokens, tokens of the largest image."""
+    settings: tuple[SettingTokens, ...] = ()
+    """Of the same images, under other settings of the scheme."""
 
     def __add__(self, other: ImageCounts) -> ImageCounts:
         by_scheme = dict(self.compared)
         for scheme, tokens in other.compared:
             by_scheme[scheme] = by_scheme.get(scheme, 0) + tokens
-        by_setting = {name: (tokens, largest) for name, tokens, largest in self.settings}
-        for name, tokens, largest in other.settings:
-            summed, most = by_setting.get(name, (0, 0))
-            by_setting[name] = summed + tokens, max(most, largest)
+        by_setting = {row.setting: row for row in self.settings}
+        for row in other.settings:
+            by_setting[row.setting] = by_setting[row.setting] + row if row.setting in by_setting else row
         return ImageCounts(
             self.images + other.images,
             self.tokens + other.tokens,
             self.refused + other.refused,
             tuple(sorted(by_scheme.items())),
-            tuple((name, *figures) for name, figures in by_setting.items()),
+            tuple(by_setting.values()),
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -90,9 +89,7 @@ class ImageCounts:
             "image_tokens": self.tokens,
             "images_refused": self.refused,
             "image_tokens_by_scheme": dict(self.compared),
-            "image_tokens_by_setting": [
-                {"setting": name, "tokens": tokens, "largest": largest} for name, tokens, largest in self.settings
-            ],
+            "image_tokens_by_setting": [vars(row) for row in self.settings],
         }
 
     @classmethod
@@ -100,8 +97,7 @@ class ImageCounts:
         """The inverse of `as_dict`; what is missing is nothing."""
         by_scheme = counts.get("image_tokens_by_scheme", {})
         images, tokens, refused = (counts.get(name, 0) for name in ("images", "image_tokens", "images_refused"))
-        rows = counts.get("image_tokens_by_setting", [])
-        settings = tuple((row["setting"], row["tokens"], row["largest"]) for row in rows)
+        settings = tuple(SettingTokens(**row) for row in counts.get("image_tokens_by_setting", []))
         return cls(images, tokens, refused, tuple(sorted(by_scheme.items())), settings)
 
 

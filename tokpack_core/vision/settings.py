@@ -8,6 +8,7 @@ tiles (internvl), the resolutions of the grid (llava_next), the side of the squa
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,9 @@ from tokpack_core.config.vision import VisionConfig
 from tokpack_core.vision.schemes import image_tokens
 
 FACTORS = {
-    "max_pixels": (2.0, 1.0, 0.5, 0.25, 0.0625),
-    "max_tiles": (2.0, 1.0, 0.5, 0.25),
-    "image_size": (1.5, 1.0, 0.75, 0.5),
+    "max_pixels": (4.0, 2.0, 1.0, 0.5, 0.25, 0.0625),
+    "max_tiles": (4.0, 2.0, 1.0, 0.5, 0.25),
+    "image_size": (2.0, 1.5, 1.0, 0.75, 0.5),
     "latents": (4.0, 2.0, 1.0, 0.5),
 }
 """Of the configured value"""
@@ -63,19 +64,35 @@ def values_of(name: str, resolved: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         yield f"{name} {varied:,}", varied
 
 
+@dataclass(frozen=True)
+class SettingTokens:
+    """What images take under one setting."""
+
+    setting: str
+    configured: bool
+    tokens: int
+    largest: int
+    """Tokens of the largest image."""
+
+    def __add__(self, other: SettingTokens) -> SettingTokens:
+        largest = max(self.largest, other.largest)
+        return SettingTokens(self.setting, self.configured, self.tokens + other.tokens, largest)
+
+
 def tokens_by_setting(
     width: npt.NDArray[np.int64], height: npt.NDArray[np.int64], vision: VisionConfig
-) -> tuple[tuple[str, int, int], ...]:
-    """Of all images under each of `settings_of`: its name, tokens, and tokens of the largest image."""
+) -> tuple[SettingTokens, ...]:
+    """Of all images, under each of `settings_of`."""
     rows = []
     for label, setting in settings_of(vision).items():
         tokens = image_tokens(width, height, setting)
-        rows.append((label, int(tokens.sum()), int(tokens.max(initial=0))))
+        configured = setting.resolved() == vision.resolved()
+        rows.append(SettingTokens(label, configured, int(tokens.sum()), int(tokens.max(initial=0))))
     return tuple(rows)
 
 
 def budget_rows(
-    settings: tuple[tuple[str, int, int], ...],
+    settings: tuple[SettingTokens, ...],
     configured_tokens: int,
     images: int,
     text_tokens: int,
@@ -84,22 +101,22 @@ def budget_rows(
 ) -> list[dict[str, Any]]:
     """What a corpus takes under each setting, packed to `sequence_length`.
 
-    setting, image_tokens, tokens (text included), vision_share of them, packs_at_least (the greater of the bounds by
-    tokens and by images), largest_image (tokens; more than a pack cannot be packed), configured. None if the settings
-    are not of these images: the configured one must give `configured_tokens`.
+    setting, configured, image_tokens, tokens (text included), vision_share of them, packs_at_least (the greater of the
+    bounds by tokens and by images), largest_image (tokens; more than a pack cannot be packed). None if the settings are
+    not of these images: the configured one must give `configured_tokens`.
     """
-    if configured_tokens not in {tokens for _, tokens, _ in settings}:
+    if [row.tokens for row in settings if row.configured] != [configured_tokens]:
         return []
     by_images = -(-images // images_per_pack) if images_per_pack else 0
     return [
         {
-            "setting": label,
-            "image_tokens": tokens,
-            "tokens": text_tokens + tokens,
-            "vision_share": tokens / max(text_tokens + tokens, 1),
-            "packs_at_least": max(-(-(text_tokens + tokens) // sequence_length), by_images),
-            "largest_image": largest,
-            "configured": tokens == configured_tokens,
+            "setting": row.setting,
+            "configured": row.configured,
+            "image_tokens": row.tokens,
+            "tokens": text_tokens + row.tokens,
+            "vision_share": row.tokens / max(text_tokens + row.tokens, 1),
+            "packs_at_least": max(-(-(text_tokens + row.tokens) // sequence_length), by_images),
+            "largest_image": row.largest,
         }
-        for label, tokens, largest in settings
+        for row in settings
     ]
