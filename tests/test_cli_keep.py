@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -143,3 +144,18 @@ def test_an_interrupt_is_one_line_before_within_and_after_the_work() -> None:
     assert interrupted(f"def work():\n  with cli.show_errors(): pass\n  INTERRUPT\n{work}") == said
     undone = "try: INTERRUPT\n   finally: print('undone')"
     assert interrupted(f"def work():\n  with cli.show_errors():\n   {undone}\n{work}") == (130, "undone\n", said[2])
+
+
+def test_an_interrupt_of_the_first_import_shows_no_traceback() -> None:
+    script = """
+import os, signal, sys
+class Interrupting:
+    def find_spec(self, name, path, target=None):
+        if name == "tokpack_core":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["/usr/bin/tokpack"]
+import tokpack_assets.cli
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stdout, run.stderr) == (-signal.SIGINT, "", "")

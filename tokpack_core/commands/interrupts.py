@@ -25,7 +25,7 @@ def end_at_once(number: int, frame: FrameType | None) -> None:
 
 def install() -> None:
     """From now on an interrupt ends this process at once; one that was told to ignore interrupts goes on doing so."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, signal.SIG_DFL):
         signal.signal(signal.SIGINT, end_at_once)
 
 
