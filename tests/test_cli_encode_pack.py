@@ -216,6 +216,19 @@ def test_nothing_is_overwritten_and_a_failure_leaves_nothing(folder: Path, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["bad.jsonl"]
 
 
+def test_a_document_that_is_too_long_is_an_error_or_counted(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "long.jsonl").write_text('{"text": "short"}\n{"text": "%s"}\n' % ("long " * 300), encoding="utf-8")
+    encoding = ("encode", "--tokenizer", folder / "tok", "--output", "x", "--max-document-bytes", "1KB")
+    said = refused(tmp_path, *encoding, "long.jsonl")
+    assert "long.jsonl, line 2: document larger than max_document_bytes (1000)" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["long.jsonl"]
+    found = tokpack(tmp_path, *encoding, "--on-error", "skip", "--json", "long.jsonl").json
+    assert found["counts"]["documents"] == 1
+    assert found["counts"]["reading"]["skipped"] == {"document larger than max_document_bytes": 1}
+    assert found["parameters"]["max_document_bytes"] == 1000
+    assert "is not a size" in tokpack(tmp_path, *encoding[:-1], "many", "long.jsonl", may_fail=True).err
+
+
 def test_wrong_arguments_are_one_sentence(folder: Path, tmp_path: Path) -> None:
     encoding = ("encode", "--output", "x")
     assert "is no tokenizer" in refused(folder, *encoding, "--tokenizer", "configs/project.yaml", "data/docs")

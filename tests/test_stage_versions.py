@@ -26,13 +26,13 @@ VERSIONS = {
 }
 OUTPUTS: dict[str, tuple[int, str]] = {
     "corpus/code": (1, "ab6b0daf7b0e18c2"),
-    "normalized_corpus/code": (1, "a7e1119c8d57b802"),
+    "normalized_corpus/code": (2, "c3d87902c31ebe7a"),
     "corpus/docs": (1, "15e5a6ac23486882"),
-    "normalized_corpus/docs": (1, "d6e56c2c71125085"),
+    "normalized_corpus/docs": (2, "b0a0bbeecfc5a786"),
     "tokenizer_model/bpe_600": (6, "6fa57141af34eb21"),
     "vocabulary_report/bpe_600": (11, "2eea995363da1a42"),
-    "tokenized_shards/bpe_600/code": (1, "26ae181debd639cf"),
-    "tokenized_shards/bpe_600/docs": (1, "20d15314e93a7d58"),
+    "tokenized_shards/bpe_600/code": (1, "36b1978de8ce53df"),
+    "tokenized_shards/bpe_600/docs": (1, "630aa512fc8635e9"),
     "packed_sequences/base": (3, "67fdd9e94a325643"),
     "megatron_dataset/base": (3, "b6f6959a64149766"),
 }

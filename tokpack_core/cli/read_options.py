@@ -16,6 +16,19 @@ if TYPE_CHECKING:
 Files = Annotated[list[str], typer.Argument(metavar="FILE...", show_default=False)]
 
 
+def size(written: str | int) -> int:
+    """Bytes, written as in the configuration. Raises typer.BadParameter for what is no size."""
+    from tokpack_core.config import parse_bytes
+
+    try:
+        found = parse_bytes(written)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    if not isinstance(found, int) or not 1 <= found < 2**63:
+        raise typer.BadParameter(f"{written!r} is not a size: write bytes as 2GB, 512MiB or 1000000")
+    return found
+
+
 @dataclass(frozen=True)
 class ReadOptions:
     text_field: Annotated[str, typer.Option(help="Field that holds the text.")] = "text"
@@ -33,6 +46,10 @@ class ReadOptions:
         Literal["error", "skip", "replace"],
         typer.Option(help="What happens to a document that cannot be read; `replace` mends undecodable bytes only."),
     ] = "error"
+    max_document_bytes: Annotated[
+        int,
+        typer.Option(parser=size, metavar="SIZE", show_default="1GiB", help="A longer document cannot be read."),
+    ] = 2**30
 
     def open(self, files: list[str]) -> Reading:
         """What `files` (paths, folders, globs, URLs) name; raises InputError where they name nothing."""

@@ -43,9 +43,9 @@ class Reading:
         return sum(file.size for file in self.files)
 
     def parameters(self) -> dict[str, Any]:
-        left_out = {"metadata_fields", "max_document_bytes"} | (
-            {"content_field"} if not self.options.content_field else set()
-        )
+        usual, seldom = ReadConfig(), ("content_field", "max_document_bytes")
+        as_usual = {name for name in seldom if getattr(self.options, name) == getattr(usual, name)}
+        left_out = {"metadata_fields"} | as_usual
         return self.options.model_dump(mode="json", exclude=left_out) | {"lang": self.lang}
 
     def batches(self, on_done: OnDone) -> Iterator[pa.RecordBatch]:
