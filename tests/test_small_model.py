@@ -28,6 +28,8 @@ def test_no_window_holds_two_documents(plain: Candidate) -> None:
 def test_what_can_be_learned_is_learned_and_a_seed_says_it_all(plain: Candidate) -> None:
     """Documents repeat one letter of two, so the first byte is worth one bit, and the others next to none."""
     texts = pa.array([letter * 40 for letter in "ab"] * 160)
-    first = bits_per_byte(plain, texts, texts.slice(0, 20), 0, lambda: None)
+    read: list[int] = []
+    first = bits_per_byte(plain, texts, texts.slice(0, 20), 0, read.append)
+    assert sum(read) == sum(len(text.encode()) for text in [*texts.to_pylist(), *texts.to_pylist()[:20]])
     assert 1 / 40 <= first < 1
-    assert bits_per_byte(plain, texts, texts.slice(0, 20), 0, lambda: None) == first
+    assert bits_per_byte(plain, texts, texts.slice(0, 20), 0, read.append) == first

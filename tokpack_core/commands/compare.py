@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from tokpack_core.commands.opened_tokenizer import OpenedTokenizer, open_tokenizer
 from tokpack_core.commands.output import MANIFEST_ENDING, new_output
-from tokpack_core.commands.progress import progress
+from tokpack_core.commands.progress import OnDone, progress
 from tokpack_core.commands.reading import Reading, normalized
 from tokpack_core.commands.run_manifest import describe_file, write_manifest
 from tokpack_core.commands.train import texts, train_config
@@ -110,9 +110,22 @@ def small_models(candidates: list[Candidate], model_texts: pa.Array, seeds: int,
         from tokpack_core.comparison.small_model import small_model_rows
     except ImportError:
         raise InputError("--model-seeds needs torch: pip install 'tokpack[train]'") from None
-    with progress("training small models", 0, "steps", quiet) as on_done:
-        steps = iter(range(1, 10**9))
-        return small_model_rows(candidates, model_texts, seeds, lambda: on_done(next(steps)))
+    total = int(pc.sum(pc.binary_length(model_texts)).as_py() or 0) * seeds * len(candidates)
+    with progress("training small models", total, "B", quiet) as on_done:
+        done = Sum(on_done)
+        return small_model_rows(candidates, model_texts, seeds, done.add)
+
+
+class Sum:
+    """Tells how much there is so far, of amounts that it is told one by one."""
+
+    def __init__(self, on_done: OnDone) -> None:
+        self._on_done = on_done
+        self._done = 0
+
+    def add(self, amount: int) -> None:
+        self._done += amount
+        self._on_done(self._done)
 
 
 def write_outputs(folder: Path, comparison: Comparison) -> None:

@@ -76,13 +76,17 @@ def windows_of(candidate: Candidate, texts: pa.Array) -> Windows:
 
 
 def bits_per_byte(
-    candidate: Candidate, training: pa.Array, held_out: pa.Array, seed: int, on_step: Callable[[], None]
+    candidate: Candidate, training: pa.Array, held_out: pa.Array, seed: int, on_read: Callable[[int], None]
 ) -> float:
-    """Trains one model and judges it; the same seed gives the same figure on one machine."""
+    """Trains one model and judges it; the same seed gives the same figure on one machine.
+
+    on_read: is told the bytes of text that were read since it was told last.
+    """
     torch.manual_seed(seed)
     model = SmallModel(candidate.tokenizer.vocab_size)
     optimizer = torch.optim.AdamW(model.parameters(), lr=PEAK_RATE, betas=(0.9, 0.95), weight_decay=0.1)
-    ids = windows_of(candidate, training).ids
+    windows = windows_of(candidate, training)
+    ids = windows.ids
     order = np.random.default_rng(seed).permutation(len(ids))
     batches = [order[at : at + BATCH] for at in range(0, len(order), BATCH)]
     warm_up = max(1, int(WARM_UP * len(batches)))
@@ -95,8 +99,9 @@ def bits_per_byte(
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        on_step()
+        on_read(windows.bytes * (step + 1) // len(batches) - windows.bytes * step // len(batches))
     judged = windows_of(candidate, held_out)
+    on_read(judged.bytes)
     with torch.no_grad():
         total = sum(
             float(cross_entropy(model, judged.ids[at : at + BATCH], "sum")) for at in range(0, len(judged.ids), BATCH)
@@ -112,14 +117,14 @@ def cross_entropy(model: SmallModel, ids: NDArray[np.int64], reduction: str) -> 
 
 
 def small_model_rows(
-    candidates: Sequence[Candidate], texts: pa.Array, seeds: int, on_step: Callable[[], None]
+    candidates: Sequence[Candidate], texts: pa.Array, seeds: int, on_read: Callable[[int], None]
 ) -> list[dict[str, Any]]:
     """A row a tokenizer: bits per byte by seed, mean and spread. Every tenth document is held out, the others train."""
     judged = np.arange(len(texts)) % 10 == 9
     training, held_out = texts.filter(pa.array(~judged)), texts.filter(pa.array(judged))
     rows = []
     for candidate in candidates:
-        found = [bits_per_byte(candidate, training, held_out, seed, on_step) for seed in range(seeds)]
+        found = [bits_per_byte(candidate, training, held_out, seed, on_read) for seed in range(seeds)]
         spread = float(np.std(found, ddof=1)) if seeds > 1 else None
         rows.append({"tokenizer": candidate.name, "seeds": found, "mean": float(np.mean(found)), "spread": spread})
     return rows
