@@ -25,12 +25,16 @@ KINDS: dict[str, tuple[str, ...]] = {
     "superbpe": ("family: superbpe",),
     "boundless_bpe": ("family: boundless_bpe",),
     "boundless_bpe_by_script": ("family: boundless_bpe", "script_aware: true"),
+    "modular_bpe": ("family: modular_bpe", "languages: {modules}"),
+    "modular_unigram": ("family: modular_unigram", "languages: {modules}"),
     "cnf_mce": ("family: cnf_mce",),
     "litetoken": ("family: litetoken", f"base: {BASELINE}"),
     "supertokens": ("family: supertokens", f"base: {BASELINE}"),
     "minimum_cost": ("family: minimum_cost", f"base: {BASELINE}"),
 }
 """Every kind of tokenizer, with the settings that make it one; what has no base learns a vocabulary of a given size."""
+MODULES = {"zh": "[zh, zh-hant]", "en": "en", "code": "code"}
+"""The languages of a corpus that has a sub-tokenizer of its own; all others have one together."""
 
 
 def compare_families(
@@ -58,9 +62,11 @@ def compare_families(
 
 def comparison_config(shares: str, vocab_size: int) -> str:
     lines = ["# A tokenizer of every kind, for `tokpack demo --compare`.", "tokenizers:"]
+    named = [module for corpus, module in MODULES.items() if f"{corpus}:" in shares.split()]
+    modules = f"[{', '.join(named)}, '*']"
     for kind, settings in KINDS.items():
         lines.append(f"  {kind}:")
-        lines += [f"    {setting}" for setting in settings]
+        lines += [f"    {setting.format(modules=modules)}" for setting in settings]
         lines += [f"    train_on: {{{shares}}}", "    sample_bytes: 12MB"]
         if not any(setting.startswith("base:") for setting in settings):
             lines += [f"    vocab_size: {vocab_size}", '    special_tokens: {eod: "<|endoftext|>"}']

@@ -4,6 +4,10 @@ Each language has a Unigram of its own of `vocab_size` entries, trained as `sent
 union of their pieces, each once, with probabilities fitted on the text of all languages (see `unigram_em`). A
 sub-tokenizer has the pieces of its languages with these probabilities.
 
+Scores, the logarithms of probabilities, are rounded to multiples of 1 / FRACTION: their sums over a text are then exact
+in the 32 bits of SentencePiece (up to 2^24 / FRACTION) as in the 64 of Hugging Face tokenizers, and both libraries give
+the same ids.
+
 Ids: special tokens, 256 byte pieces, then pieces by falling probability, of equal ones by their bytes. Which ids a
 language has is its entry in `lang_to_ids.json`. A language whose text gives fewer pieces gets as many as there are.
 """
@@ -25,6 +29,7 @@ from tokpack_core.tokenizers.sentencepiece_words import SeenText, count_words
 from tokpack_core.tokenizers.token_bytes import META_SPACE
 from tokpack_core.tokenizers.unigram_em import fit
 
+FRACTION = 32
 SUMMED = ("documents", "bytes", "bytes_dropped", "reserved_characters")
 SETTINGS = ("vocab_size", "character_coverage", "required_characters")
 
@@ -45,9 +50,10 @@ def train_modular_unigram(
     own = {module: ordinary(tokenizer) for module, tokenizer in alone.items()}
     union = sorted(set(chain.from_iterable(own.values())))
     fitted = fit([piece.replace(META_SPACE, " ") for piece in union], words)
-    order = np.argsort(-fitted.log_p, kind="stable").tolist()
+    scores = np.round(fitted.log_p * FRACTION) / FRACTION
+    order = np.argsort(-scores, kind="stable").tolist()
     fixed = [entry for entry in pieces(first.model) if entry[2] != NORMAL[0]]
-    found = [(union[place], float(fitted.log_p[place]), NORMAL[0]) for place in order]
+    found = [(union[place], float(scores[place]), NORMAL[0]) for place in order]
     ids = {piece: len(fixed) + rank for rank, (piece, _, _) in enumerate(found)}
     always = list(range(len(fixed)))
     languages = {
