@@ -206,6 +206,17 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vocab_size
     }
 
 
+def test_a_set_without_documents(tmp_path: Path) -> None:
+    train("byte_bpe").save(tmp_path)
+    with ShardWriter(tmp_path / "set", dtype_for(400), 400):
+        pass
+    done = command.byteify(tmp_path / "set", open_tokenizer(tmp_path), tmp_path / "map", quiet=True)
+    assert done["counts"] == {"sequences": 0, "tokens": 0, "bytes": 0}
+    sizes = {name: np.load(tmp_path / f"map.{name}.npy").size for name in command.ARRAYS}
+    nothing = {"bytes": 0, "token_ends": 0, "longest_suffix": 0}
+    assert sizes == nothing | {"token_begins": 1, "sequence_begins": 1}
+
+
 def test_from_the_command_line(tmp_path: Path) -> None:
     """The tokenizer that made the tokens is found, and a second run overwrites nothing."""
     tokenizer = train("sentencepiece_unigram")
