@@ -15,6 +15,7 @@ from tokenizers import Tokenizer as Engine
 from tests.command_line import tokpack
 from tests.small_project import write_small_project
 from tests.tokenizer_samples import EOD, HOSTILE, PAD, SPECIAL_TOKENS, documents, saved_files
+from tokpack_assets.metadata import tokenizer_metadata
 from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, Merges
 from tokpack_core.config import TrainConfig
 from tokpack_core.errors import ConfigError, InputError
@@ -199,6 +200,7 @@ def test_in_the_graph(tmp_path: Path) -> None:
     got = built.counts["training"]["allocation"]
     assert (got["en"]["entries"], got["code"]["entries"], got["reserved"]) == (380, 210, 10)
     assert built.counts["training"]["documents_of_no_domain"] == 1
+    assert tokenizer_metadata(built)["allocation"] == "code 210 of 210 (35.6%), en 380 of 380 (64.4%)"
 
 
 def test_a_domain_that_no_corpus_can_hold_is_found_before_anything_runs(tmp_path: Path) -> None:
