@@ -40,6 +40,16 @@ def test_a_regex_must_be_named_for_unknown_ranks(tmp_path: Path) -> None:
     assert "is gone" in tokpack(tmp_path, "inspect", "out", "--json").json["not_decoded"]
 
 
+def test_what_takes_no_ranks_or_needs_no_regex_asks_for_none(tmp_path: Path) -> None:
+    write_rank_file(tmp_path / "x.tiktoken", {bytes([byte]): byte for byte in range(256)})
+    (tmp_path / "a.txt").write_text("text", encoding="utf-8")
+    longer = ("supertokens", "--tokenizer", "x.tiktoken", "--output", "out", "a.txt")
+    assert "is no tokenizer.json" in tokpack(tmp_path, *longer, may_fail=True).err
+    fewest = ("minimum-cost", "--tokenizer", "x.tiktoken", "--output", "fewest")
+    assert "--pretokenizer" in tokpack(tmp_path, *fewest, may_fail=True).err
+    tokpack(tmp_path, *fewest, "--pretokenizer", "gpt2")
+
+
 def test_published_ranks_are_known(tmp_path: Path) -> None:
     ranks = published_ranks("o200k_base", tmp_path)
     (tmp_path / "a.txt").write_text("HelloWorld it's", encoding="utf-8")

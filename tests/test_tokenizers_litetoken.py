@@ -14,7 +14,7 @@ from hypothesis import given, settings
 
 from tests.tokenizer_samples import EOD, HOSTILE, documents, ids, normalized, ordinary_text, token_bytes, trained
 from tokpack_core.cli.tokenizers import litetoken
-from tokpack_core.config import SpecialTokens
+from tokpack_core.config import SpecialTokens, TrainConfig
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.litetoken import LiteTokenTokenizer
@@ -146,6 +146,7 @@ def test_what_has_no_residues_is_one_sentence() -> None:
         without_residues_of(trained("byte_bpe"), LIMITS, iter([pa.array([""])]))
 
 
-def test_the_command_takes_the_usual_limits() -> None:
-    parameters = signature(litetoken).parameters
+def test_the_command_and_the_configuration_take_the_usual_limits() -> None:
+    parameters, fields = signature(litetoken).parameters, TrainConfig.model_fields
     assert {name: parameters[name].default for name in vars(USUAL)} == vars(USUAL)
+    assert {name: fields[name].default for name in vars(USUAL)} == vars(USUAL)

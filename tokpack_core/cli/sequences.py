@@ -195,9 +195,9 @@ def byteify(
     with show_errors(json):
         from tokpack_core.commands import byteify as command
         from tokpack_core.commands import results
-        from tokpack_core.commands.opened_tokenizer import open_tokenizer
+        from tokpack_core.commands.tokenizer_of_prefix import open_to_decode
 
-        opened = None if tokenizer is None else open_tokenizer(tokenizer)
+        opened = None if tokenizer is None else open_to_decode(tokenizer)
         results.show_run(command.byteify(prefix, opened, output, json), json)
 
 

@@ -86,12 +86,12 @@ def supertokens(
     with show_errors(json):
         from tokpack_core.commands import results
         from tokpack_core.commands import supertokens as command
-        from tokpack_core.commands.opened_tokenizer import open_tokenizer
+        from tokpack_core.commands.tokenizer_of_prefix import open_to_decode
         from tokpack_core.tokenizers.supertokens import ExtensionLimits
 
         limits = ExtensionLimits(top_k, min_frequency, max_words)
         reading = read.open(files)
-        results.show_run(command.supertokens(open_tokenizer(tokenizer), limits, reading, output, json), json)
+        results.show_run(command.supertokens(open_to_decode(tokenizer), limits, reading, output, json), json)
 
 
 @app.command()
@@ -113,14 +113,16 @@ def subset(
 
 
 @app.command()
-def minimum_cost(tokenizer: TokenizerPath, output: OutputFolder, json: AsJson = False) -> None:
+def minimum_cost(
+    tokenizer: TokenizerPath, output: OutputFolder, pretokenizer: RankRegex = None, json: AsJson = False
+) -> None:
     """Encode with the fewest tokens of a tokenizer's vocabulary: DIR, in which all ids mean what they meant."""
     with show_errors(json):
         from tokpack_core.commands import minimum_cost as command
         from tokpack_core.commands import results
         from tokpack_core.commands.opened_tokenizer import open_tokenizer
 
-        results.show_run(command.minimum_cost(open_tokenizer(tokenizer), output), json)
+        results.show_run(command.minimum_cost(open_tokenizer(tokenizer, pretokenizer=pretokenizer), output), json)
 
 
 @app.command()

@@ -196,7 +196,7 @@ class DerivedOptions(Model):
     """litetoken: a token is a residue if a smaller share of its occurrences is final."""
     max_neighbor_entropy: float = Field(default=2.0, ge=0)
     """litetoken: and if what consumes it has less entropy, in bits."""
-    min_count: int = Field(default=100, ge=1, lt=2**63)
+    min_count: int = Field(default=20, ge=1, lt=2**63)
     """litetoken: and if it occurs so often, finally or on the way."""
     top_k: int = Field(default=250, ge=1, le=10**6)
     """supertokens: phrases that are appended."""
