@@ -17,8 +17,10 @@ from tokpack_core.stages.graph import plan_graph
 from tokpack_core.store.lineage import read_graph
 from tokpack_core.store.store import open_store
 from tokpack_core.tokenizers import registry
+from tokpack_core.tokenizers.litetoken_training import without_residues_of
 from tokpack_core.tokenizers.minimum_cost_tokenizer import fewest_tokens_of
 from tokpack_core.tokenizers.protocol import Tokenizer
+from tokpack_core.tokenizers.residues import ResidueLimits
 
 DERIVED = f"""\
 tokenizers:
@@ -169,6 +171,14 @@ def test_the_fewest_tokens_over_any_byte_level_vocabulary(base: TrainConfig, tmp
     again = registry.load(tmp_path)
     assert again.family == "minimum_cost"
     assert np.array_equal(again.encode(pa.array(texts, pa.string())).ids, encoded.ids)
+
+
+def test_residues_that_are_gone_are_named() -> None:
+    base = train(config("byte_bpe"), documents())
+    limits = ResidueLimits(max_residue_ratio=0.5, max_neighbor_entropy=9.0, min_count=1)
+    cleaned = without_residues_of(base, limits, iter([pa.array(documents(), pa.string())]))
+    with pytest.raises(InputError, match="litetoken cannot be encoded in the fewest tokens, since its residues"):
+        fewest_tokens_of(cleaned)
 
 
 def test_a_vocabulary_that_is_not_bytes_is_one_sentence() -> None:

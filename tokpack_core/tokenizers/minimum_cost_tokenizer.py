@@ -36,7 +36,8 @@ def fewest_tokens_of(base: Tokenizer) -> HuggingFaceTokenizer:
         model = base.model
         splits = run_splits(model.splits, model.letters) if model.superwords.size else model.splits
     else:
-        raise refused(base.family, "its entries are not bytes of text")
+        why = "its residues have no entry" if base.family == "litetoken" else "its entries are not bytes of text"
+        raise refused(base.family, why)
     rows = base.vocabulary().to_pylist()
     if [row["id"] for row in rows] != list(range(base.vocab_size)):
         raise refused(base.family, "its ids have holes")
