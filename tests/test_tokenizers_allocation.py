@@ -153,9 +153,18 @@ def texts_of(label: str) -> Iterator[tuple[str, pa.Array]]:
 
 
 def test_a_domain_without_text_is_refused() -> None:
-    config = TrainConfig(family="byte_bpe", allocation={"english": 400})
-    with pytest.raises(InputError, match="for 'english', and no document is of it: the training text has de"):
-        registry.train_allocated(config, texts_of("de"), "none")
+    config = TrainConfig(family="byte_bpe", allocation={"english": 400, "fr": 400})
+    texts = [*texts_of("fr"), *texts_of("de")]
+    with pytest.raises(InputError, match="for 'english', and no document is of it: the training text has de, fr;"):
+        registry.train_allocated(config, iter(texts), "none")
+    with pytest.raises(InputError, match="all documents of the domain 'fr' of `allocation` are empty"):
+        registry.train_allocated(config, iter([*texts_of("english"), ("fr", pa.array([""]))]), "none")
+
+
+def test_texts_without_domains_are_refused() -> None:
+    config = TrainConfig(family="byte_bpe", allocation={"en": 400})
+    with pytest.raises(InputError, match="trained on texts whose domain is named"):
+        registry.train(config, iter([pa.array(["text"])]), "none")
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,12 @@ SCHEMA = pa.schema([("text", pa.large_binary())])
 
 
 @contextmanager
-def text_spool() -> Iterator[TextSpool]:
-    """The file lies in the folder for temporary files (TMPDIR), has no name there, and is gone at the end."""
-    with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
+def text_spool(in_memory: int = IN_MEMORY) -> Iterator[TextSpool]:
+    """The file lies in the folder for temporary files (TMPDIR), has no name there, and is gone at the end.
+
+    in_memory: bytes that are held before there is a file.
+    """
+    with tempfile.SpooledTemporaryFile(in_memory) as file:
         yield TextSpool(file)
 
 

@@ -16,7 +16,7 @@ The texts of the domains, which come mixed, are kept in temporary files meanwhil
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 
 from tokpack_core.bpe.merge_settings import Merges
-from tokpack_core.bpe.text_spool import text_spool
+from tokpack_core.bpe.text_spool import IN_MEMORY, text_spool
 from tokpack_core.bpe.training import Seen
 from tokpack_core.config import TrainConfig, UnicodeForm
 from tokpack_core.errors import InputError
@@ -59,30 +59,31 @@ def train_allocated(config: TrainConfig, texts: Iterator[tuple[str, pa.Array]], 
     """
     quotas = config.quotas()
     shares = {name: Share(quota) for name, quota in sorted(quotas.items())}
-    outside: Counter[str] = Counter()
+    found_labels: Counter[str] = Counter()
     entries = sum(quotas.values())
     learned: dict[str, Merges] = {}
     seen, look_alikes = Seen(), 0
     with ExitStack() as spools:
-        kept = {name: spools.enter_context(text_spool()) for name in shares}
+        kept = {name: spools.enter_context(text_spool(IN_MEMORY // len(shares))) for name in shares}
         for label, array in texts:
+            found_labels[label] += len(array)
             if label in kept:
                 kept[label].keep(array)
-            else:
-                outside[label] += len(array)
+        refuse_absent(shares, found_labels)
         for name, spool in kept.items():
             spool.close()
             strings = (array.cast(pa.large_string()) for array in spool.again())
             learned[name], of_domain, found = learn(config, strings, entries)
             if not of_domain.bytes:
-                raise no_text(name, [*(name for name, share in shares.items() if share.documents), *outside])
+                raise InputError(f"all documents of the domain {name!r} of `allocation` are empty: give it text")
             shares[name].documents, shares[name].bytes = of_domain.documents, of_domain.bytes
             seen, look_alikes = seen + of_domain, look_alikes + found
     merges = interleaved(learned, shares)
     told = {name: asdict(share) for name, share in shares.items()}
     figures: dict[str, Any] = {"allocation": told | {"reserved": config.reserved()}}
+    outside = found_labels.total() - seen.documents
     if outside:
-        figures["documents_of_no_domain"] = outside.total()
+        figures["documents_of_no_domain"] = outside
     return as_tokenizer(config, merges, seen, look_alikes, unicode, figures, reserved_tokens(config))
 
 
@@ -138,9 +139,11 @@ def reserved_tokens(config: TrainConfig) -> list[str]:
     return [f"<|reserved_{number}|>" for number in range(config.reserved() - len(config.special_tokens.by_role()))]
 
 
-def no_text(domain: str, found: list[str]) -> InputError:
-    listed = ", ".join(sorted(found)[:LABELS_SHOWN]) or "nothing"
-    return InputError(
-        f"`allocation` has entries for {domain!r}, and no document is of it: the training text has {listed}; name "
-        "corpora or the languages that documents carry (`lang`, `lang_field`)"
-    )
+def refuse_absent(domains: Collection[str], found: Collection[str]) -> None:
+    absent = [domain for domain in domains if domain not in found]
+    if absent:
+        listed = ", ".join(sorted(filter(None, found))[:LABELS_SHOWN]) or "nothing"
+        raise InputError(
+            f"`allocation` has entries for {absent[0]!r}, and no document is of it: the training text has {listed}; "
+            "name corpora or the languages that documents carry (`lang`, `lang_field`)"
+        )

@@ -25,6 +25,8 @@ def train(config: TrainConfig, texts: Iterator[pa.Array], unicode: UnicodeForm) 
 
     Raises InputError when the text cannot give such a tokenizer, or the file cannot be read.
     """
+    if config.allocation is not None:
+        raise InputError("an `allocation` is trained on texts whose domain is named: give those to `train_allocated`")
     if config.family == "byte_bpe":
         return train_byte_bpe(config, texts, unicode)
     # All others load kernels, which small texts in a byte-level BPE have no use for.
