@@ -3,6 +3,7 @@
 import hashlib
 import json
 import mmap
+import os
 from pathlib import Path
 
 import numpy as np
@@ -228,6 +229,21 @@ def test_a_source_that_changes_after_the_inventory_stops_the_run_with_its_name(p
     path.write_text('{"id": "x", "text": "other"}\n', encoding="utf-8")
     with pytest.raises(InputError, match=r"1\.jsonl: the file changed since the inventory"):
         normalize.build(project.work(), "docs")
+
+
+def test_a_source_file_written_into_with_its_time_put_back_is_hashed_again(tmp_path: Path) -> None:
+    project = write_small_project(tmp_path)
+    before = project.build("normalized_corpus/docs")
+    path = project.folder / "data" / "docs" / "1.jsonl"
+    status = path.stat()
+    content = path.read_bytes().replace(b" the ", b" teh ", 1)
+    with path.open("r+b") as file:
+        file.write(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (status.st_size, status.st_mtime_ns)
+    after = project.build("normalized_corpus/docs")
+    for asset in ("corpus/docs", "normalized_corpus/docs"):
+        assert after[asset].entry.object != before[asset].entry.object
 
 
 def test_a_bad_document_is_named_and_nothing_is_published(project: SmallProject) -> None:

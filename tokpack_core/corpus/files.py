@@ -57,13 +57,19 @@ class SourceFile:
     size: int
     mtime_ns: int
     inode: int
+    ctime_ns: int = 0
     version: str | None = None
     """ETag or time of an object behind a URL, which is its name; None for a local file."""
 
     @property
     def fingerprint(self) -> str:
-        """What a stat or a listing tells of the content without reading it."""
-        return f"{self.size}:{self.mtime_ns}:{self.inode}" if self.version is None else f"{self.size}:{self.version}"
+        """What a stat or a listing tells of the content without reading it.
+
+        The ctime is among it, for whoever writes into a file can put its modification time back, as some programs do.
+        """
+        if self.version is not None:
+            return f"{self.size}:{self.version}"
+        return f"{self.size}:{self.mtime_ns}:{self.ctime_ns}:{self.inode}"
 
     @property
     def shown(self) -> str:
@@ -123,7 +129,8 @@ def find_files(patterns: Sequence[str], base: Path) -> list[SourceFile]:
             empty = False
             status = found.status
             name = source_name(found.path, folder)
-            source = SourceFile(name, Path(found.path), status.st_size, status.st_mtime_ns, status.st_ino)
+            stated = (status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns)
+            source = SourceFile(name, Path(found.path), *stated)
             candidate = (found.linked, name.encode(), source)
             by_real_path[found.real] = min(by_real_path.get(found.real, candidate), candidate, key=lambda c: c[:2])
         if empty:
@@ -151,7 +158,7 @@ def _remote_files(pattern: str) -> Iterator[SourceFile]:
     for url, size, version in list_remote(pattern):
         name = url.rsplit("/", 1)[1]
         if file_type(name) and not name.startswith("."):
-            yield SourceFile(url, Path(url), size, 0, 0, version)
+            yield SourceFile(url, Path(url), size, 0, 0, version=version)
         elif url == pattern:
             raise InputError(f"{url}: its extension is none of {ACCEPTED}; rename or convert the object")
 

@@ -1,7 +1,7 @@
 """corpus/<corpus>: the inventory of source files, by name, size and sha256; no copy of the data.
 
-The action names every file's size, modification time and inode, so an unchanged folder costs one stat a file, and
-only files that differ from the newest inventory are hashed again. The object holds content alone (`inventory.parquet`:
+The action names every file's size, times and inode, so an unchanged folder costs one stat a file, and only
+files that differ from the newest inventory are hashed again. The object holds content alone (`inventory.parquet`:
 name, size, sha256, sorted by name), so touching a file changes nothing downstream.
 """
 
