@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from tests.small_project import SmallProject, write_small_project
@@ -17,6 +18,7 @@ from tokpack_core.stages.graph import plan_graph
 from tokpack_core.store.lineage import read_graph
 from tokpack_core.store.store import open_store
 from tokpack_core.tokenizers import registry
+from tokpack_core.tokenizers.checked_export import save_checked
 from tokpack_core.tokenizers.litetoken_training import without_residues_of
 from tokpack_core.tokenizers.minimum_cost_tokenizer import fewest_tokens_of
 from tokpack_core.tokenizers.protocol import Tokenizer
@@ -171,6 +173,28 @@ def test_the_fewest_tokens_over_any_byte_level_vocabulary(base: TrainConfig, tmp
     again = registry.load(tmp_path)
     assert again.family == "minimum_cost"
     assert np.array_equal(again.encode(pa.array(texts, pa.string())).ids, encoded.ids)
+
+
+@pytest.mark.parametrize("family", ["sentencepiece_bpe", "sentencepiece_unigram"])
+def test_the_fewest_pieces_of_sentencepiece(family: str, tmp_path: Path) -> None:
+    """By brute force for words; ids by sentencepiece and Hugging Face tokenizers where the files are saved."""
+    trained = train(config(family, vocab_size=1500), documents())
+    found = fewest_tokens_of(trained)
+    assert found.vocabulary().equals(trained.vocabulary())
+    assert found.special_tokens == trained.special_tokens
+    texts = pa.array([*documents()[:30], *HOSTILE], pa.string())
+    encoded = found.encode(texts)
+    assert found.decode(encoded).to_pylist() == texts.to_pylist()
+    assert encoded.ids.size < trained.encode(texts).ids.size
+    rows = trained.vocabulary()
+    pieces = set(rows.filter(pc.invert(pc.or_(rows["special"], rows["byte_fallback"])))["token"].to_pylist())
+    for word in (" internationalization", " constructor", " representation"):
+        assert found.encode(pa.array([word])).ids.size == fewest(word.encode(), pieces)
+    compared = save_checked(found, tmp_path, pa.array(documents(), pa.large_string()))
+    assert compared["transformers"]["differing_documents"] == 0
+    again = registry.load(tmp_path)
+    assert again.family == "minimum_cost"
+    assert np.array_equal(again.encode(texts).ids, encoded.ids)
 
 
 def test_residues_that_are_gone_are_named() -> None:

@@ -3,6 +3,7 @@
 All ids mean what they meant; only which of them a text gives is another matter. Text is split as the base splits it: a
 tokenizer of words by its regex, one of superwords where no superword can reach over. Saved as a stock tokenizer.json
 (see `minimum_cost_model`); that of a base with a tokenizer.json keeps its normalizer, added tokens and post-processor.
+A SentencePiece model becomes a Unigram one of equal scores, which the library encodes so too.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from tokenizers import Tokenizer as Engine
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
 from tokpack_core.tokenizers.metadata import Metadata
-from tokpack_core.tokenizers.minimum_cost_model import minimum_cost_engine, unigram_entries
+from tokpack_core.tokenizers.minimum_cost_model import EACH, minimum_cost_engine, unigram_entries
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.run_regex import run_splits
+from tokpack_core.tokenizers.sentencepiece_model import SentencePieceTokenizer
+from tokpack_core.tokenizers.sentencepiece_proto import with_equal_scores
 from tokpack_core.tokenizers.superword_model import SuperwordTokenizer
 from tokpack_core.tokenizers.tiktoken_ranks import TiktokenTokenizer
 from tokpack_core.tokenizers.token_bytes import BYTE_TO_CHARACTER, byte_level_name
@@ -26,8 +29,13 @@ from tokpack_core.tokenizers.token_bytes import BYTE_TO_CHARACTER, byte_level_na
 FAMILY = "minimum_cost"
 
 
-def fewest_tokens_of(base: Tokenizer) -> HuggingFaceTokenizer:
+def fewest_tokens_of(base: Tokenizer) -> HuggingFaceTokenizer | SentencePieceTokenizer:
     """Raises InputError for a base whose entries are not bytes, lack some byte, or have no stock pretokenizer."""
+    if isinstance(base, SentencePieceTokenizer):
+        metadata = replace(base.metadata, family=FAMILY, ids={})
+        return SentencePieceTokenizer(
+            with_equal_scores(base.model, EACH), metadata, "the tokenizer of the fewest tokens"
+        )
     if isinstance(base, HuggingFaceTokenizer):
         return with_another_model(base)
     if isinstance(base, TiktokenTokenizer):

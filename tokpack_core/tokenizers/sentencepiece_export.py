@@ -15,6 +15,7 @@ from tokenizers import Tokenizer as Engine
 from tokenizers import decoders, models, normalizers
 
 from tokpack_core.config import UnicodeForm
+from tokpack_core.tokenizers.sentencepiece_proto import merges_pairs
 from tokpack_core.tokenizers.token_bytes import META_SPACE
 from tokpack_core.tokenizers.tokenizer_json import as_special, normalizer_of
 
@@ -22,7 +23,7 @@ NEVER = -1e4
 """Far below the score of any text that spells such a piece in other pieces."""
 
 
-def as_tokenizer_json(model: bytes, family: str, special_tokens: list[str], unicode: UnicodeForm) -> Engine:
+def as_tokenizer_json(model: bytes, special_tokens: list[str], unicode: UnicodeForm) -> Engine:
     """`model`: one that we trained."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     ids = list(range(processor.vocab_size()))
@@ -30,7 +31,7 @@ def as_tokenizer_json(model: bytes, family: str, special_tokens: list[str], unic
     scores: list[float] = processor.get_score(ids)
     hidden = [processor.is_control(token) or processor.is_unknown(token) or processor.is_byte(token) for token in ids]
     unk = processor.unk_id()
-    if family in ("sentencepiece_unigram", "modular_unigram"):
+    if not merges_pairs(model):
         unused: list[bool] = [processor.is_unused(token) for token in ids]
         shown = [f" {piece}" if apart else piece for piece, apart in zip(pieces, unused, strict=True)]
         never = [h or apart for h, apart in zip(hidden, unused, strict=True)]

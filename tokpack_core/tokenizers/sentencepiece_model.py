@@ -122,7 +122,7 @@ class SentencePieceTokenizer:
         """Write a tokenizer.json with its config into a new folder, which AutoTokenizer opens."""
         folder.mkdir()
         strings = list(self._metadata.special_tokens.values())
-        engine = as_tokenizer_json(self._model, self.family, strings, self._metadata.unicode)
+        engine = as_tokenizer_json(self._model, strings, self._metadata.unicode)
         (folder / "tokenizer.json").write_text(engine.to_str(pretty=True) + "\n", encoding="utf-8")
         write_metadata(folder, self._metadata, self.special_tokens, tokenizer_class="PreTrainedTokenizerFast")
 
@@ -190,7 +190,8 @@ class SentencePieceTokenizer:
         """Byte pieces of a literal U+2581 in text, in a tokenizer of ours."""
         if self.family == "pretrained":
             return []
-        return [self._engine.piece_to_id(f"<0x{byte:02X}>") for byte in META_SPACE.encode()]
+        ids = [self._engine.piece_to_id(f"<0x{byte:02X}>") for byte in META_SPACE.encode()]
+        return ids if all(self._engine.is_byte(ids)) else []
 
     def _encoded_apart(self) -> re.Pattern[str] | None:
         """What the library would not read as ordinary text."""

@@ -21,6 +21,7 @@ USER_DEFINED = b"\4"
 UNUSED = b"\5"
 TRAINER_SPEC = 2
 MODEL_TYPE = 3
+UNIGRAM = b"\1"
 BPE = b"\2"
 NORMALIZER_SPEC = 3
 ADD_DUMMY_PREFIX = 3
@@ -106,6 +107,18 @@ def with_new_pieces(model: bytes, pieces: Sequence[tuple[str, float, int]]) -> b
     """The model with other pieces in the place of its own: text, score and type of each, as `pieces` gives them."""
     others = [whole for number, _, _, whole in fields(model) if number != PIECES]
     return b"".join([*(as_piece(*piece) for piece in pieces), *others])
+
+
+def with_equal_scores(model: bytes, score: float) -> bytes:
+    """The model as a Unigram one in which every ordinary piece has the same score."""
+    equal = [(text, score if kind == NORMAL[0] else own, kind) for text, own, kind in pieces(model)]
+    parts = []
+    for number, _, spec, whole in fields(with_new_pieces(model, equal)):
+        if number == TRAINER_SPEC:
+            others = [field for inner, _, _, field in fields(spec) if inner != MODEL_TYPE]
+            whole = message(number, [*others, varint(MODEL_TYPE << 3) + UNIGRAM])
+        parts.append(whole)
+    return b"".join(parts)
 
 
 def as_piece(text: str, score: float, kind: int) -> bytes:
