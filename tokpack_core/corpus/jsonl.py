@@ -34,8 +34,8 @@ from tokpack_core.corpus.lines import line_blocks, max_line_bytes, split_lines
 from tokpack_core.corpus.problems import Fault, Problems
 from tokpack_core.errors import InputError
 
-WORTH_LOADING = 2**18
-"""Bytes of lines that are read sooner than a kernel is loaded."""
+WORTH_LOADING = 2**21
+"""Bytes of a file that are read sooner than a kernel is loaded, of which training on a little text uses no other."""
 LARGE = 2**24
 """Characters of a text whose copies are worth counting."""
 AS_LINES = "rewrite it as JSON lines, one object a line"
@@ -51,12 +51,13 @@ def read_jsonl(
     Raises InputError for a JSON array or a document spread over lines, and for faults that `on_error` does not cover.
     """
     builder = BatchBuilder(name, "line", options, problems)
-    row = 1
+    row, read = 1, 0
     unproven = True
     for run in line_blocks(blocks, max_line_bytes(options)):
         if unproven and run is not None:
             unproven = not _check_first_line(run, name, plain_json)
-        if (batch := _batch_by_kernel(run, row, options)) is not None:
+        read += len(run or b"")
+        if read >= WORTH_LOADING and (batch := _batch_by_kernel(run, row, options)) is not None:
             del run
             row += len(batch)
             yield counted(batch, problems)
@@ -91,8 +92,8 @@ def _check_first_line(run: bytes, name: str, plain_json: bool) -> bool:
 
 
 def _batch_by_kernel(run: bytes | None, row: int, options: ReadConfig) -> pa.RecordBatch | None:
-    """All lines as documents, or None when one needs a closer look or the run is not worth loading kernels."""
-    if run is None or len(run) < WORTH_LOADING or not run.endswith(b"\n"):
+    """All lines as documents, or None when one needs a closer look."""
+    if run is None or not run.endswith(b"\n"):
         return None
     if options.content_field is not None or options.metadata_fields:
         return None
