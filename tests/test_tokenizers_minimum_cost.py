@@ -86,6 +86,15 @@ def test_refilling_never_makes_the_text_longer(words: dict[str, int]) -> None:
     assert totals[1] <= totals[0]
 
 
+@pytest.mark.parametrize("words", [{"aaaa": 3}, {"ab": 1}, {"the": 2, "then": 2}])
+@pytest.mark.parametrize("longest", [1, 8])
+def test_more_room_than_the_text_has_entries(words: dict[str, int], longest: int) -> None:
+    """The single bytes are never filtered out."""
+    found = counted_vocabulary(counts_of(words), 400, 2, longest, 8, 0.6)
+    assert {bytes([byte]) for byte in range(256)} <= set(found.tokens)
+    assert len(found.tokens) < 400
+
+
 def test_the_order_of_words_does_not_matter() -> None:
     words = {"lower": 5, "lowest": 3, "newer": 6, "wider": 3, "你好吗": 4, "你好": 2}
     one = counted_vocabulary(counts_of(words), 262, 2, 8, 3, 0.5)

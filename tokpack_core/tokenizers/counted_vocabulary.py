@@ -115,11 +115,10 @@ class Search:
         return tokens
 
     def exchange(self, number: int) -> None:
-        """Filters out so many tokens, and refills."""
+        """Filters out so many tokens, or all but the single bytes if there are fewer, and refills."""
         worth = self._uses * (self._costs() - 1)
-        worth[~self.active] = np.iinfo(np.int64).max
-        worth[:BYTES] = np.iinfo(np.int64).max
-        self.active[np.argsort(worth, kind="stable")[:number]] = False
+        made = BYTES + np.flatnonzero(self.active[BYTES:])
+        self.active[made[np.argsort(worth[made], kind="stable")[:number]]] = False
         self.fill(self._savings)
 
     def result(self, rounds: int) -> CountedVocabulary:
