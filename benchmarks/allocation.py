@@ -19,10 +19,10 @@ from tokenizers import Tokenizer
 
 from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, Merges, MergeSettings
 from tokpack_core.bpe.training import train_merges
-from tokpack_core.tokenizers.allocation import Share, interleaved, share_out
-from tokpack_core.tokenizers.byte_bpe import as_engine
+from tokpack_core.tokenizers.byte_bpe.allocation import Share, interleaved, share_out
+from tokpack_core.tokenizers.byte_bpe.training import as_engine
+from tokpack_core.tokenizers.byteification.token_bytes import byte_level_name
 from tokpack_core.tokenizers.pretokenizers import splits_of
-from tokpack_core.tokenizers.token_bytes import byte_level_name
 
 SPLITS = splits_of("cl100k")
 HELD_OUT = 20

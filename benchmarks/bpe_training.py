@@ -96,7 +96,7 @@ def train_huggingface(path: Path, size: int) -> Merges:
 
 
 def from_names(pairs: list[list[str]]) -> Merges:
-    from tokpack_core.tokenizers.token_bytes import byte_level_bytes
+    from tokpack_core.tokenizers.byteification.token_bytes import byte_level_bytes
 
     return [(byte_level_bytes(left) or b"", byte_level_bytes(right) or b"") for left, right in pairs]
 

@@ -75,7 +75,7 @@ def count(folder: Path, file: Path, megabytes: float, language: str | None) -> i
     import pyarrow as pa
 
     from tokpack_core.tokenizers import registry
-    from tokpack_core.tokenizers.sub_tokenizers import sub_tokenizer
+    from tokpack_core.tokenizers.modular.sub_tokenizers import sub_tokenizer
 
     tokenizer = registry.load(folder)
     if language is not None:

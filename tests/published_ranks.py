@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tokpack_core.tokenizers.published_ranks import PUBLISHED
+from tokpack_core.tokenizers.tiktoken.published_ranks import PUBLISHED
 
 DIGESTS = {name: digest for digest, (name, _) in PUBLISHED.items()}
 PACKAGES = {

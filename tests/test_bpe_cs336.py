@@ -20,8 +20,8 @@ from tokpack_core.bpe.cs336 import Tokenizer, train_bpe
 from tokpack_core.bpe.merge_settings import MergeSettings
 from tokpack_core.bpe.regex_splitting import count_words
 from tokpack_core.errors import InputError
+from tokpack_core.tokenizers.byteification.token_bytes import byte_level_name
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS, SPLITS
-from tokpack_core.tokenizers.token_bytes import byte_level_name
 
 SPECIAL = [EOD, f"{EOD}{EOD}", "<a b>"]
 

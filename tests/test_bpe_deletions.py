@@ -17,7 +17,7 @@ from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, MergeSettings
 from tokpack_core.bpe.picky_merges import Events, event_encoder, learn_with_deletions
 from tokpack_core.config import SpecialTokens, TrainConfig
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.round_trip import round_trip_failures
+from tokpack_core.tokenizers.agreement.round_trip import round_trip_failures
 
 Symbols = tuple[bytes, ...]
 Event = tuple[bytes, bytes] | tuple[bytes, Symbols]

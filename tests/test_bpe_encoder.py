@@ -20,12 +20,13 @@ from tests.tokenizer_samples import EOD, HOSTILE, SPECIAL_TOKENS, documents, ord
 from tokpack_core.bpe import encoder as encoder_module
 from tokpack_core.bpe.encoder import ByteBpeEncoder, from_ranks
 from tokpack_core.config import SpecialTokens, TrainConfig
-from tokpack_core.tokenizers import byte_bpe_engine, registry
-from tokpack_core.tokenizers.byte_bpe_engine import bpe_model, equal_encoder
+from tokpack_core.tokenizers import registry
+from tokpack_core.tokenizers.agreement.hard_texts import hard_texts
+from tokpack_core.tokenizers.byte_bpe import engine as byte_bpe_engine
+from tokpack_core.tokenizers.byte_bpe.engine import bpe_model, equal_encoder
+from tokpack_core.tokenizers.byteification.token_bytes import byte_level_bytes
 from tokpack_core.tokenizers.encoded import Encoded, from_lists
-from tokpack_core.tokenizers.hard_texts import hard_texts
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS, SPLITS
-from tokpack_core.tokenizers.token_bytes import byte_level_bytes
 
 LONG = [unit * 60_000 for unit in ("a", " ", "\n", "1", "ab", "你", " \n", "A", "-", "é")]
 

@@ -30,8 +30,8 @@ from tokpack_core.bpe.training import train_merges
 from tokpack_core.bpe.word_runs import SpilledRun
 from tokpack_core.bpe.word_table import WordTable
 from tokpack_core.errors import InputError
+from tokpack_core.tokenizers.byteification.token_bytes import byte_level_bytes
 from tokpack_core.tokenizers.pretokenizers import SPLITS
-from tokpack_core.tokenizers.token_bytes import byte_level_bytes
 
 Steps = list[tuple[bytes, bytes, int]]
 
@@ -276,7 +276,7 @@ def test_bytes_without_an_id_are_those_that_do_not_occur() -> None:
 def test_small_texts_are_trained_without_numba() -> None:
     script = (
         "import sys, pyarrow as pa; from tokpack_core.config import SpecialTokens, TrainConfig; "
-        "from tokpack_core.tokenizers.byte_bpe import train_byte_bpe; "
+        "from tokpack_core.tokenizers.byte_bpe.training import train_byte_bpe; "
         "c = TrainConfig(family='byte_bpe', vocab_size=400, special_tokens=SpecialTokens(eod='<|eod|>')); "
         "t = train_byte_bpe(c, iter([pa.array(['some text and some more'] * 9)]), 'none'); "
         "t.encode(pa.array(['text'])); print(sorted(m for m in sys.modules if m in ('numba', 'llvmlite')))"

@@ -27,8 +27,9 @@ from tokpack_core.cli.app import app
 from tokpack_core.config import SpecialTokens, TrainConfig
 from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.errors import InputError
-from tokpack_core.tokenizers import byte_bpe_engine, registry
-from tokpack_core.tokenizers.hard_texts import hard_texts
+from tokpack_core.tokenizers import registry
+from tokpack_core.tokenizers.agreement.hard_texts import hard_texts
+from tokpack_core.tokenizers.byte_bpe import engine as byte_bpe_engine
 from tokpack_core.tokenizers.pretokenizers import DIGITS, SPLITS, splits_of
 
 OWN = r"regex:[a-z]+|[A-Z]+|\s+|[^\sa-zA-Z]"

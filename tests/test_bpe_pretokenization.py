@@ -21,7 +21,7 @@ from tokpack_core.bpe.regex_splitting import pretokens as pretokens_of_16
 from tokpack_core.bpe.regex_syntax import Unsupported
 from tokpack_core.bpe.unicode_categories import CODE_POINTS, UnicodeVersion, category_ranges
 from tokpack_core.corpus.text_buffers import text_buffers
-from tokpack_core.tokenizers.hard_texts import hard_texts
+from tokpack_core.tokenizers.agreement.hard_texts import hard_texts
 from tokpack_core.tokenizers.pretokenizers import SPLITS
 
 CHARACTERS = [chr(code) for code in range(0x33480) if not 0xD800 <= code < 0xE000]

@@ -21,11 +21,11 @@ from tokpack_core.bpe.superword_deletions import train_boundless_with_deletions
 from tokpack_core.bpe.superword_merges import SupermergeSettings
 from tokpack_core.config import SpecialTokens, TrainConfig
 from tokpack_core.tokenizers import registry
+from tokpack_core.tokenizers.agreement.round_trip import round_trip_failures
 from tokpack_core.tokenizers.event_model import event_model
 from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.pretokenizers import SPLITS
-from tokpack_core.tokenizers.round_trip import round_trip_failures
-from tokpack_core.tokenizers.superword_model import SuperwordTokenizer
+from tokpack_core.tokenizers.superwords.model import SuperwordTokenizer
 
 Pair = tuple[bytes, bytes]
 

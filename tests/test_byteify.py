@@ -22,12 +22,12 @@ from tokpack_core.errors import InputError
 from tokpack_core.megatron.indexed_dataset import dtype_for
 from tokpack_core.megatron.shards import ShardWriter
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.byte_map import ByteMapper, automaton
+from tokpack_core.tokenizers.byteification.byte_map import ByteMapper, automaton
+from tokpack_core.tokenizers.byteification.longest_suffix_kernels import spell
+from tokpack_core.tokenizers.byteification.token_bytes import vocabulary_table
 from tokpack_core.tokenizers.encoded import Encoded, from_lists
 from tokpack_core.tokenizers.framing import framed
-from tokpack_core.tokenizers.longest_suffix_kernels import spell
 from tokpack_core.tokenizers.protocol import Tokenizer
-from tokpack_core.tokenizers.token_bytes import vocabulary_table
 
 TEXTS = ["the cat sat on the mat, and the hat", *OTHER_SCRIPTS[:5], "the the  the\n\tthe 1234"] * 3
 KINDS: dict[str, dict[str, Any]] = {

@@ -22,7 +22,7 @@ from tokpack_core.comparison.morphemes import boundary_scores, read_gold_words
 from tokpack_core.config import TrainConfig
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.token_bytes import BYTE_TO_CHARACTER
+from tokpack_core.tokenizers.byteification.token_bytes import BYTE_TO_CHARACTER
 from tokpack_core.vocabulary.parallel_text import ParallelText
 
 

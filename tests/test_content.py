@@ -21,7 +21,7 @@ from tokpack_core.corpus.normalization import NormalizationReport
 from tokpack_core.corpus.problems import Problems
 from tokpack_core.errors import InputError
 from tokpack_core.stages.normalize import normalized_batch
-from tokpack_core.tokenizers import interleaved
+from tokpack_core.tokenizers.huggingface import interleaved
 
 Content = list[dict[str, Any]]
 IMAGE = {"type": "image", "width": 640, "height": 480}

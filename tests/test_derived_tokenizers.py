@@ -18,11 +18,11 @@ from tokpack_core.stages.graph import plan_graph
 from tokpack_core.store.lineage import read_graph
 from tokpack_core.store.store import open_store
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.checked_export import save_checked
-from tokpack_core.tokenizers.litetoken_training import without_residues_of
-from tokpack_core.tokenizers.minimum_cost_tokenizer import fewest_tokens_of
+from tokpack_core.tokenizers.agreement.checked_export import save_checked
+from tokpack_core.tokenizers.minimum_cost.tokenizer import fewest_tokens_of
 from tokpack_core.tokenizers.protocol import Tokenizer
-from tokpack_core.tokenizers.residues import ResidueLimits
+from tokpack_core.tokenizers.residues.litetoken_training import without_residues_of
+from tokpack_core.tokenizers.residues.residues import ResidueLimits
 
 DERIVED = f"""\
 tokenizers:

@@ -21,17 +21,18 @@ from tokpack_core.config import UnicodeForm
 from tokpack_core.stages import shards
 from tokpack_core.stages import tokenizer as tokenizer_stage
 from tokpack_core.stages.normalize import read_parts
-from tokpack_core.tokenizers import byte_bpe_engine, gigatoken_engine
-from tokpack_core.tokenizers.byte_bpe_engine import ExactBpe, equal_encoder
+from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
+from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_texts
+from tokpack_core.tokenizers.byte_bpe import engine as byte_bpe_engine
+from tokpack_core.tokenizers.byte_bpe import gigatoken_engine
+from tokpack_core.tokenizers.byte_bpe.engine import ExactBpe, equal_encoder
+from tokpack_core.tokenizers.byteification.token_bytes import byte_level_bytes
 from tokpack_core.tokenizers.character_search_kernels import documents_with, first_two_bytes
 from tokpack_core.tokenizers.encoded import from_lists
-from tokpack_core.tokenizers.encoder_choice import EncoderChoice
-from tokpack_core.tokenizers.hard_texts import hard_texts, random_texts
 from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
-from tokpack_core.tokenizers.sentencepiece_model import SentencePieceTokenizer
-from tokpack_core.tokenizers.tiktoken_ranks import TiktokenTokenizer
-from tokpack_core.tokenizers.token_bytes import byte_level_bytes
+from tokpack_core.tokenizers.sentencepiece.model import SentencePieceTokenizer
+from tokpack_core.tokenizers.tiktoken.ranks import TiktokenTokenizer
 
 OTHER_SPLITS = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """GPT-2's regex, spelled as gigatoken knows it: unlike cl100k's, it parts a full stop and a line end."""

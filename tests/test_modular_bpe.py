@@ -20,9 +20,9 @@ from tokpack_core.bpe.merges import learn_merges
 from tokpack_core.config import TrainConfig
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
+from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
 from tokpack_core.tokenizers.metadata import LANGUAGES_FILE_NAME
-from tokpack_core.tokenizers.sub_tokenizers import SubTokenizers, ids_of, sub_tokenizer
+from tokpack_core.tokenizers.modular.sub_tokenizers import SubTokenizers, ids_of, sub_tokenizer
 
 WORDS = {
     "en": ["the quick brown fox jumps over the lazy dog", "and then the other dogs sleep in the brown house"],

@@ -15,7 +15,7 @@ from tokpack_core.stages import report, shards
 from tokpack_core.stages import tokenizer as tokenizer_stage
 from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.metadata import LANGUAGES_FILE_NAME
-from tokpack_core.tokenizers.sub_tokenizers import languages_of
+from tokpack_core.tokenizers.modular.sub_tokenizers import languages_of
 
 DATASET = "megatron_dataset/base"
 

@@ -19,11 +19,11 @@ from tests.test_modular_bpe import SPECIAL, TEXTS, labelled
 from tokpack_core.config import TrainConfig
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.checked_export import FOR_TRANSFORMERS, save_checked
+from tokpack_core.tokenizers.agreement.checked_export import FOR_TRANSFORMERS, save_checked
+from tokpack_core.tokenizers.modular.sub_tokenizers import SubTokenizers, ids_of, sub_tokenizer
 from tokpack_core.tokenizers.pruning import prune
-from tokpack_core.tokenizers.sentencepiece_model import SentencePieceTokenizer
-from tokpack_core.tokenizers.sub_tokenizers import SubTokenizers, ids_of, sub_tokenizer
-from tokpack_core.tokenizers.unigram_em import LEAST, fit
+from tokpack_core.tokenizers.sentencepiece.model import SentencePieceTokenizer
+from tokpack_core.tokenizers.sentencepiece.unigram_em import LEAST, fit
 
 SIZE = 340
 

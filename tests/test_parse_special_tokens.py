@@ -19,13 +19,13 @@ from tokpack_core.megatron.indexed_reader import IndexedReader
 from tokpack_core.stages import tokenizer as tokenizer_stage
 from tokpack_core.stages.shards import read_shards
 from tokpack_core.tokenizers import registry
+from tokpack_core.tokenizers.agreement.special_tokens_in_text import encode_with_special_tokens
 from tokpack_core.tokenizers.encoded import Encoded, common_beginnings
 from tokpack_core.tokenizers.framing import surrounded, without_last
 from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
 from tokpack_core.tokenizers.protocol import Tokenizer
-from tokpack_core.tokenizers.special_tokens_in_text import encode_with_special_tokens
-from tokpack_core.tokenizers.tiktoken_ranks import TiktokenTokenizer
+from tokpack_core.tokenizers.tiktoken.ranks import TiktokenTokenizer
 
 FAMILIES = [family for family in get_args(Family) if family not in ("pretrained", *DERIVED)]
 SPECIAL = SpecialTokens(eod=EOD)

@@ -20,7 +20,7 @@ from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.pruning import Pruned, prune
 from tokpack_core.tokenizers.registry import load, train
-from tokpack_core.tokenizers.tiktoken_ranks import write_rank_file
+from tokpack_core.tokenizers.tiktoken.ranks import write_rank_file
 from tokpack_core.vocabulary.counting import text_counter
 
 TEXTS = [

@@ -12,7 +12,7 @@ from tests.published_ranks import published_ranks
 from tokpack_core.config import TrainConfig
 from tokpack_core.errors import InputError
 from tokpack_core.stages.tokenizer import import_pretrained
-from tokpack_core.tokenizers.tiktoken_ranks import write_rank_file
+from tokpack_core.tokenizers.tiktoken.ranks import write_rank_file
 
 
 def test_a_regex_must_be_named_for_unknown_ranks(tmp_path: Path) -> None:

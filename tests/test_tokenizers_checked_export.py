@@ -18,9 +18,9 @@ from tests.tokenizer_samples import EOD, HOSTILE, PAD, SPECIAL_TOKENS, documents
 from tokpack_core.config import TrainConfig
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.checked_export import FirstTexts, by_sentencepiece, by_tokenizers, save_checked
+from tokpack_core.tokenizers.agreement.checked_export import FirstTexts, by_sentencepiece, by_tokenizers, save_checked
 from tokpack_core.tokenizers.encoded import Encoded
-from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
+from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
 from tokpack_core.tokenizers.protocol import Tokenizer
 
 FAMILIES = ("byte_bpe", "wordpiece", "character", "word", "sentencepiece_bpe", "sentencepiece_unigram")

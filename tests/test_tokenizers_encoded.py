@@ -11,9 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokpack_core.errors import InputError
+from tokpack_core.tokenizers.byteification.token_bytes import (
+    CHARACTER_TO_BYTE,
+    ByteDecoder,
+    byte_level_bytes,
+    vocabulary_table,
+)
 from tokpack_core.tokenizers.encoded import Encoded, concatenate, from_lists
 from tokpack_core.tokenizers.text_batches import text_batches
-from tokpack_core.tokenizers.token_bytes import CHARACTER_TO_BYTE, ByteDecoder, byte_level_bytes, vocabulary_table
 
 
 def test_lists_become_flat_arrays_with_empty_documents_kept() -> None:

@@ -23,10 +23,10 @@ from tests.tokenizer_samples import EOD, FAMILIES, HOSTILE, documents, ids, save
 from tokpack_core.config import Family, SpecialTokens, TrainConfig
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
+from tokpack_core.tokenizers.agreement.round_trip import round_trip_failures
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
 from tokpack_core.tokenizers.protocol import VOCABULARY_SCHEMA, Tokenizer
-from tokpack_core.tokenizers.round_trip import round_trip_failures
-from tokpack_core.tokenizers.tiktoken_ranks import read_rank_file, write_rank_file
+from tokpack_core.tokenizers.tiktoken.ranks import read_rank_file, write_rank_file
 
 TEXTS = pa.array([*HOSTILE, *documents()[:20]])
 

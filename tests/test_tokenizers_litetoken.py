@@ -17,11 +17,11 @@ from tokpack_core.cli.tokenizers import litetoken
 from tokpack_core.config import SpecialTokens, TrainConfig
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.litetoken import LiteTokenTokenizer
-from tokpack_core.tokenizers.litetoken_training import without_residues_of
-from tokpack_core.tokenizers.residues import USUAL, ResidueLimits
-from tokpack_core.tokenizers.round_trip import round_trip_failures
-from tokpack_core.tokenizers.tiktoken_ranks import write_rank_file
+from tokpack_core.tokenizers.agreement.round_trip import round_trip_failures
+from tokpack_core.tokenizers.residues.litetoken import LiteTokenTokenizer
+from tokpack_core.tokenizers.residues.litetoken_training import without_residues_of
+from tokpack_core.tokenizers.residues.residues import USUAL, ResidueLimits
+from tokpack_core.tokenizers.tiktoken.ranks import write_rank_file
 
 LIMITS = ResidueLimits()
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tests.tokenizer_samples import HOSTILE, SPECIAL_TOKENS, documents, ids, ordinary_text, train, trained
 from tokpack_core.config import Family, TrainConfig, UnicodeForm
+from tokpack_core.tokenizers.agreement.round_trip import LOSSY
 from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.long_documents import PLACES, cut_at, encode_bounded
-from tokpack_core.tokenizers.round_trip import LOSSY
 from tokpack_core.tokenizers.text_batches import BATCH_BYTES
 
 

@@ -17,10 +17,10 @@ from tokpack_core.config import TrainConfig
 from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.checked_export import save_checked
-from tokpack_core.tokenizers.counted_vocabulary import counted_vocabulary
-from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
-from tokpack_core.tokenizers.substring_counts import frequent_substrings
+from tokpack_core.tokenizers.agreement.checked_export import save_checked
+from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
+from tokpack_core.tokenizers.minimum_cost.counted_vocabulary import counted_vocabulary
+from tokpack_core.tokenizers.sentencepiece.substring_counts import frequent_substrings
 
 COUNTED = TrainConfig(family="cnf_mce", vocab_size=1500, special_tokens=SPECIAL_TOKENS)
 

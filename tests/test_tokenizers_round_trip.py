@@ -17,9 +17,9 @@ from tests.tokenizer_samples import (
     trained,
 )
 from tokpack_core.config import Family, UnicodeForm
+from tokpack_core.tokenizers.agreement.normalization import agrees_with_normalized, differing_documents
+from tokpack_core.tokenizers.agreement.round_trip import round_trip_failures
 from tokpack_core.tokenizers.encoded import from_lists
-from tokpack_core.tokenizers.normalization_agreement import agrees_with_normalized, differing_documents
-from tokpack_core.tokenizers.round_trip import round_trip_failures
 
 FORMS: tuple[UnicodeForm, ...] = ("none", "nfc")
 ALL = [(family, form) for family in FAMILIES for form in FORMS] + [("sentencepiece_bpe", "nfkc"), ("byte_bpe", "nfkc")]

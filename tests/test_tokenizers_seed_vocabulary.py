@@ -12,9 +12,9 @@ from tests.test_families_in_graph import LENIENT, STRICT
 from tests.tokenizer_samples import documents, train
 from tokpack_core.config import TrainConfig
 from tokpack_core.errors import InputError
-from tokpack_core.tokenizers.seed_pieces import SeedPieces
-from tokpack_core.tokenizers.seed_vocabulary import read_seed_vocabulary, with_entries
-from tokpack_core.tokenizers.sentencepiece_words import SeenText, count_words
+from tokpack_core.tokenizers.sentencepiece.seed_pieces import SeedPieces
+from tokpack_core.tokenizers.sentencepiece.seed_vocabulary import read_seed_vocabulary, with_entries
+from tokpack_core.tokenizers.sentencepiece.words import SeenText, count_words
 
 ENTRIES = ["Anweisung", "ing", "statement", "zyzzyva"]
 

@@ -35,9 +35,9 @@ from tokpack_core.config import Family, SpecialTokens, TrainConfig, UnicodeForm
 from tokpack_core.corpus.text_buffers import read_only
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.seed_pieces import seed_pieces
-from tokpack_core.tokenizers.sentencepiece_proto import as_published, fields, varint
-from tokpack_core.tokenizers.sentencepiece_words import LONGEST, SeenText, count_words
+from tokpack_core.tokenizers.sentencepiece.proto import as_published, fields, varint
+from tokpack_core.tokenizers.sentencepiece.seed_pieces import seed_pieces
+from tokpack_core.tokenizers.sentencepiece.words import LONGEST, SeenText, count_words
 
 SENTENCEPIECE_FAMILIES = FAMILIES[1:]
 

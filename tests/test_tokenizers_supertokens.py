@@ -14,8 +14,8 @@ from tokenizers import Tokenizer as Engine
 from tests.tokenizer_samples import documents, normalized, token_bytes, trained
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
-from tokpack_core.tokenizers.round_trip import round_trip_failures
+from tokpack_core.tokenizers.agreement.round_trip import round_trip_failures
+from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
 from tokpack_core.tokenizers.supertokens import ExtensionLimits, extend, write_report
 
 TRACES = ["Wait, let me check that again. so we have to find 12 of the " * 30, "so we have to find the value of x" * 40]

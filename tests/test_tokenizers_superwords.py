@@ -27,11 +27,11 @@ from tests.tokenizer_samples import (
 from tokpack_core.config import TrainConfig
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.encoder_choice import encoder_choice
+from tokpack_core.tokenizers.agreement.encoder_choice import encoder_choice
+from tokpack_core.tokenizers.agreement.round_trip import round_trip_failures
 from tokpack_core.tokenizers.pretokenizers import SPACELESS_LETTER, SPLITS
 from tokpack_core.tokenizers.protocol import Tokenizer
-from tokpack_core.tokenizers.round_trip import round_trip_failures
-from tokpack_core.tokenizers.superword_model import eligibility
+from tokpack_core.tokenizers.superwords.model import eligibility
 
 CHINESE = "自然语言处理是人工智能的一个分支。自然语言处理研究语言，机器学习也研究语言处理。" * 60
 KINDS = {

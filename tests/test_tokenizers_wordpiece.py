@@ -20,11 +20,11 @@ from tokpack_core.config import SpecialTokens, TrainConfig
 from tokpack_core.corpus.text_buffers import read_only
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.byte_bpe_engine import hard_texts
-from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
+from tokpack_core.tokenizers.byte_bpe.engine import hard_texts
+from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
 from tokpack_core.tokenizers.protocol import Tokenizer
-from tokpack_core.tokenizers.wordpiece_engine import equal_wordpiece_encoder
-from tokpack_core.tokenizers.wordpiece_merges import learn_pieces
+from tokpack_core.tokenizers.wordpiece.engine import equal_wordpiece_encoder
+from tokpack_core.tokenizers.wordpiece.merges import learn_pieces
 
 CRITERIA = ("likelihood", "frequency")
 

@@ -12,10 +12,10 @@ import pytest
 from tokenizers import Tokenizer as Engine
 
 from tokpack_core.config import SpecialTokens, TrainConfig
-from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
+from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.registry import load, train
-from tokpack_core.tokenizers.tiktoken_ranks import write_rank_file
+from tokpack_core.tokenizers.tiktoken.ranks import write_rank_file
 from tokpack_core.vocabulary import counting
 from tokpack_core.vocabulary.counting import EncodingCounter, PretokenCounter, exact_bpe, text_counter
 from tokpack_core.vocabulary.counts import TokenCounts

@@ -17,8 +17,8 @@ from tokpack_core.commands.opened_tokenizer import open_tokenizer
 from tokpack_core.commands.reading import open_reading
 from tokpack_core.commands.report import Options, report
 from tokpack_core.config import ReadConfig, SpecialTokens, TrainConfig
+from tokpack_core.tokenizers.agreement.round_trip import difference
 from tokpack_core.tokenizers.registry import train
-from tokpack_core.tokenizers.round_trip import difference
 from tokpack_core.vocabulary.counts import LANGUAGE_SCHEMA, TOKEN_SCHEMA, TokenCounts
 from tokpack_core.vocabulary.language_curves import language_curves, utilization_by_rank
 

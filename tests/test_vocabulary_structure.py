@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from tokpack_core.comparison.efficiency import residue_share
 from tokpack_core.config import SpecialTokens, TrainConfig
 from tokpack_core.corpus.text_buffers import text_buffers
-from tokpack_core.tokenizers.litetoken_training import without_residues_of
 from tokpack_core.tokenizers.protocol import VOCABULARY_SCHEMA, Tokenizer
 from tokpack_core.tokenizers.registry import load, train
-from tokpack_core.tokenizers.residues import ResidueLimits
-from tokpack_core.tokenizers.tiktoken_ranks import write_rank_file
+from tokpack_core.tokenizers.residues.litetoken_training import without_residues_of
+from tokpack_core.tokenizers.residues.residues import ResidueLimits
+from tokpack_core.tokenizers.tiktoken.ranks import write_rank_file
 from tokpack_core.vocabulary.counting import text_counter
 from tokpack_core.vocabulary.counts import LANGUAGE_SCHEMA, TokenCounts
 from tokpack_core.vocabulary.merge_counts import MergeCounts

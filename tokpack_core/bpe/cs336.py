@@ -19,8 +19,8 @@ import regex
 from tokpack_core.bpe.merge_settings import MergeSettings
 from tokpack_core.bpe.training import train_merges
 from tokpack_core.errors import InputError
+from tokpack_core.tokenizers.byteification.token_bytes import byte_level_bytes
 from tokpack_core.tokenizers.pretokenizers import SPLITS
-from tokpack_core.tokenizers.token_bytes import byte_level_bytes
 
 READ_BYTES = 2**23
 ENCODE_CHARACTERS = 2**16

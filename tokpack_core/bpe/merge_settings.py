@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokpack_core.config import TieBreak
-from tokpack_core.tokenizers.token_bytes import CHARACTER_TO_BYTE
+from tokpack_core.tokenizers.byteification.token_bytes import CHARACTER_TO_BYTE
 
 TIE_BREAKS: tuple[TieBreak, ...] = ("hugging_face", "lexicographic_greatest", "lexicographic_smallest")
 """Which of the most frequent pairs is merged: the smallest pair of ids; the greatest, the smallest pair of strings."""

@@ -57,7 +57,7 @@ def litetoken(
         from tokpack_core.commands import litetoken as command
         from tokpack_core.commands import results
         from tokpack_core.commands.opened_tokenizer import open_tokenizer
-        from tokpack_core.tokenizers.residues import ResidueLimits
+        from tokpack_core.tokenizers.residues.residues import ResidueLimits
 
         limits = ResidueLimits(max_residue_ratio, max_neighbor_entropy, min_count)
         reading = read.open(files)

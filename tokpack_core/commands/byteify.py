@@ -31,7 +31,7 @@ from tokpack_core.errors import InputError
 from tokpack_core.megatron.indexed_dataset import bin_path, idx_path
 from tokpack_core.megatron.indexed_reader import IndexedReader, release_pages
 from tokpack_core.megatron.npy_stream import NpyStream
-from tokpack_core.tokenizers.byte_map import ByteMapper
+from tokpack_core.tokenizers.byteification.byte_map import ByteMapper
 from tokpack_core.tokenizers.encoded import Encoded
 
 BATCH_TOKENS = 2**20

@@ -37,12 +37,12 @@ from tokpack_core.engine import map_in_threads
 from tokpack_core.errors import InputError
 from tokpack_core.megatron.indexed_dataset import dtype_for
 from tokpack_core.store.actions import json_digest
-from tokpack_core.tokenizers.checked_encoding import encode_checked, itself
+from tokpack_core.tokenizers.agreement.checked_encoding import encode_checked, itself
+from tokpack_core.tokenizers.agreement.encoder_choice import encoder_choice
+from tokpack_core.tokenizers.agreement.special_tokens_in_text import encode_with_special_tokens
 from tokpack_core.tokenizers.encoded import Encoded
-from tokpack_core.tokenizers.encoder_choice import encoder_choice
 from tokpack_core.tokenizers.framing import framed, surrounded
-from tokpack_core.tokenizers.special_tokens_in_text import encode_with_special_tokens
-from tokpack_core.tokenizers.sub_tokenizers import EncodeBy, SubTokenizers, encode_plain
+from tokpack_core.tokenizers.modular.sub_tokenizers import EncodeBy, SubTokenizers, encode_plain
 
 __all__ = ["EncodeOptions", "encode", "vision_config"]
 

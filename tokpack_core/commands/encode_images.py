@@ -25,7 +25,7 @@ from tokpack_core.megatron.indexed_dataset import dtype_for
 from tokpack_core.megatron.shards import ShardWriter
 from tokpack_core.packing.image_spans import document_runs
 from tokpack_core.tokenizers.framing import framed
-from tokpack_core.tokenizers.interleaved import ImageCounts, bounded_batches, encode_interleaved
+from tokpack_core.tokenizers.huggingface.interleaved import ImageCounts, bounded_batches, encode_interleaved
 from tokpack_core.vision.schemes import warnings
 
 ENDINGS = (".bin", ".idx", MANIFEST_ENDING)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tokpack_core.tokenizers.interleaved import ImageCounts
+from tokpack_core.tokenizers.huggingface.interleaved import ImageCounts
 
 
 def summed_vision(told: Sequence[dict[str, Any]]) -> dict[str, Any] | None:

@@ -11,8 +11,8 @@ from tokpack_core.commands.progress import progress
 from tokpack_core.commands.reading import Reading
 from tokpack_core.commands.run_manifest import write_manifest
 from tokpack_core.commands.train import texts
-from tokpack_core.tokenizers.litetoken_training import without_residues_of
-from tokpack_core.tokenizers.residues import ResidueLimits
+from tokpack_core.tokenizers.residues.litetoken_training import without_residues_of
+from tokpack_core.tokenizers.residues.residues import ResidueLimits
 
 
 def litetoken(

@@ -8,7 +8,7 @@ from typing import Any
 from tokpack_core.commands.opened_tokenizer import OpenedTokenizer, open_tokenizer
 from tokpack_core.commands.output import MANIFEST_ENDING, new_output
 from tokpack_core.commands.run_manifest import write_manifest
-from tokpack_core.tokenizers.minimum_cost_tokenizer import fewest_tokens_of
+from tokpack_core.tokenizers.minimum_cost.tokenizer import fewest_tokens_of
 
 
 def minimum_cost(opened: OpenedTokenizer, output: Path) -> dict[str, Any]:

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from tokpack_core.config import SpecialTokens
-from tokpack_core.config.tokenizers import check_pretokenizer
+from tokpack_core.config.pretokenizers import check_pretokenizer
 from tokpack_core.errors import InputError
 from tokpack_core.store.files import sha256_of
 from tokpack_core.store.objects import MANIFEST, FileEntry, digest_of
 from tokpack_core.tokenizers import metadata, registry
-from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
+from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
 from tokpack_core.tokenizers.protocol import Tokenizer, describe
-from tokpack_core.tokenizers.tiktoken_ranks import regex_of_ranks
+from tokpack_core.tokenizers.tiktoken.ranks import regex_of_ranks
 
 
 @dataclass(frozen=True)

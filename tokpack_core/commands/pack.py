@@ -39,7 +39,7 @@ from tokpack_core.packing.policies import image_figures, pack_documents
 from tokpack_core.packing.truncation import PackingFigures, packing_figures
 from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.framing import framed
-from tokpack_core.tokenizers.interleaved import ImageCounts, compression
+from tokpack_core.tokenizers.huggingface.interleaved import ImageCounts, compression
 from tokpack_core.training.segments import ImageAttention
 
 Int64 = npt.NDArray[np.int64]

@@ -17,7 +17,7 @@ from tokpack_core.commands.run_manifest import describe_file, write_manifest
 from tokpack_core.corpus.content import per_text_block, text_blocks
 from tokpack_core.errors import InputError
 from tokpack_core.stages.asset import write_json
-from tokpack_core.tokenizers.round_trip import RoundTrips, place_of
+from tokpack_core.tokenizers.agreement.round_trip import RoundTrips, place_of
 from tokpack_core.vocabulary.counting import text_counter
 from tokpack_core.vocabulary.counts import TokenCounts
 from tokpack_core.vocabulary.findings import findings

@@ -9,8 +9,8 @@ from typing import Any
 from tokpack_core.commands.opened_tokenizer import OpenedTokenizer, open_tokenizer
 from tokpack_core.commands.output import MANIFEST_ENDING, new_output
 from tokpack_core.commands.run_manifest import write_manifest
-from tokpack_core.tokenizers.checked_export import save_checked
-from tokpack_core.tokenizers.sub_tokenizers import ids_of, probe_texts, sub_tokenizer
+from tokpack_core.tokenizers.agreement.checked_export import save_checked
+from tokpack_core.tokenizers.modular.sub_tokenizers import ids_of, probe_texts, sub_tokenizer
 
 
 def subset(opened: OpenedTokenizer, languages: Sequence[str], output: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from tokpack_core.commands.reading import Reading
 from tokpack_core.commands.run_manifest import write_manifest
 from tokpack_core.commands.train import texts
 from tokpack_core.errors import InputError
-from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
+from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
 from tokpack_core.tokenizers.supertokens import ExtensionLimits, extend, write_report
 
 

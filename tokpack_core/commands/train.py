@@ -18,9 +18,9 @@ from tokpack_core.config import MODULAR, SpecialTokens, TrainConfig, UnicodeForm
 from tokpack_core.corpus.content import per_text_block, text_blocks
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.checked_export import FirstTexts, FirstTextsByDomain, save_checked
+from tokpack_core.tokenizers.agreement.checked_export import FirstTexts, FirstTextsByDomain, save_checked
 from tokpack_core.tokenizers.domains import by_domain
-from tokpack_core.tokenizers.language_texts import LabelledTexts
+from tokpack_core.tokenizers.modular.language_texts import LabelledTexts
 from tokpack_core.tokenizers.protocol import Tokenizer, missing_entries
 
 

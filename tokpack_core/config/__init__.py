@@ -6,20 +6,13 @@ the YAML and turns what they find into one sentence with file, line, key and the
 
 from tokpack_core.config.corpora import SPLITS, CorpusConfig, NormalizeConfig, ReadConfig, Split, SplitShares
 from tokpack_core.config.datasets import DatasetConfig, PackingConfig, Strategy
+from tokpack_core.config.families import DERIVED, MODULAR, Family
+from tokpack_core.config.pretokenizers import REGEX
 from tokpack_core.config.project import EngineConfig, Project, ScheduleConfig
-from tokpack_core.config.tokenizers import (
-    DERIVED,
-    MODULAR,
-    REGEX,
-    Digits,
-    Family,
-    ModelConfig,
-    SpecialTokens,
-    TieBreak,
-    TokenizerChecks,
-    TokenizerConfig,
-    TrainConfig,
-)
+from tokpack_core.config.special_tokens import SpecialTokens
+from tokpack_core.config.tokenizer_checks import TokenizerChecks
+from tokpack_core.config.tokenizers import ModelConfig, TokenizerConfig
+from tokpack_core.config.train import Digits, TieBreak, TrainConfig
 from tokpack_core.config.values import OnError, UnicodeForm, parse_bytes
 
 __all__ = [

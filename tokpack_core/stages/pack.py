@@ -39,7 +39,7 @@ from tokpack_core.store import actions, objects
 from tokpack_core.store.actions import Action, library_versions
 from tokpack_core.store.objects import ObjectFile, ObjectRef
 from tokpack_core.store.store import Store
-from tokpack_core.tokenizers.interleaved import ImageCounts, compression
+from tokpack_core.tokenizers.huggingface.interleaved import ImageCounts, compression
 from tokpack_core.verdict import Verdict
 
 STAGE = "packed_sequences"

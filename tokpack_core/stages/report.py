@@ -30,10 +30,10 @@ from tokpack_core.store.actions import Action, library_versions
 from tokpack_core.store.files import sha256_of
 from tokpack_core.store.objects import ObjectFile, ObjectRef
 from tokpack_core.store.store import Store
-from tokpack_core.tokenizers.normalization_agreement import agrees_with_normalized
+from tokpack_core.tokenizers.agreement.normalization import agrees_with_normalized
+from tokpack_core.tokenizers.agreement.round_trip import EXAMPLES, LOSSY, RoundTrips, place_of
 from tokpack_core.tokenizers.protocol import Tokenizer, describe
-from tokpack_core.tokenizers.round_trip import EXAMPLES, LOSSY, RoundTrips, place_of
-from tokpack_core.tokenizers.tiktoken_ranks import regex_of_ranks
+from tokpack_core.tokenizers.tiktoken.ranks import regex_of_ranks
 from tokpack_core.verdict import Verdict
 from tokpack_core.vocabulary.counting import text_counter
 from tokpack_core.vocabulary.counts import TokenCounts

@@ -40,14 +40,20 @@ from tokpack_core.store import actions, objects
 from tokpack_core.store.actions import Action, library_versions
 from tokpack_core.store.objects import ObjectFile, ObjectRef
 from tokpack_core.store.store import Store
-from tokpack_core.tokenizers.checked_encoding import encode_checked
+from tokpack_core.tokenizers.agreement.checked_encoding import encode_checked
+from tokpack_core.tokenizers.agreement.encoder_choice import encoder_choice
+from tokpack_core.tokenizers.agreement.special_tokens_in_text import encode_with_special_tokens
 from tokpack_core.tokenizers.encoded import Encoded
-from tokpack_core.tokenizers.encoder_choice import encoder_choice
 from tokpack_core.tokenizers.framing import framed, without_last
-from tokpack_core.tokenizers.interleaved import SPANS, ImageCounts, bounded_batches, encode_interleaved, encode_text
+from tokpack_core.tokenizers.huggingface.interleaved import (
+    SPANS,
+    ImageCounts,
+    bounded_batches,
+    encode_interleaved,
+    encode_text,
+)
+from tokpack_core.tokenizers.modular.sub_tokenizers import EncodeBy, encode_plain, sub_tokenizers
 from tokpack_core.tokenizers.protocol import Tokenizer
-from tokpack_core.tokenizers.special_tokens_in_text import encode_with_special_tokens
-from tokpack_core.tokenizers.sub_tokenizers import EncodeBy, encode_plain, sub_tokenizers
 from tokpack_core.vision.schemes import warnings
 
 STAGE = "tokenized_shards"

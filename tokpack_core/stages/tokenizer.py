@@ -33,7 +33,7 @@ from tokpack_core.store.files import sha256_of
 from tokpack_core.store.objects import ObjectFile, ObjectRef
 from tokpack_core.store.store import Store
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.checked_export import FirstTexts, FirstTextsByDomain, save_checked
+from tokpack_core.tokenizers.agreement.checked_export import FirstTexts, FirstTextsByDomain, save_checked
 from tokpack_core.tokenizers.derived import derive
 from tokpack_core.tokenizers.protocol import Tokenizer, describe, missing_entries
 

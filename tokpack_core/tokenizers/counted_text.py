@@ -15,7 +15,7 @@ from tokpack_core.bpe.pretoken_counts import PretokenCounts
 from tokpack_core.bpe.training import Seen, counting, refuse_unsplit
 from tokpack_core.corpus.text_buffers import text_array
 from tokpack_core.errors import InputError
-from tokpack_core.tokenizers.wordpiece_kernels import count_characters, only_of
+from tokpack_core.tokenizers.wordpiece.kernels import count_characters, only_of
 
 MOST_WORKERS = 8
 CODE_POINTS = 0x110000

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from tokpack_core.config import TrainConfig
 from tokpack_core.errors import InputError
-from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
+from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
 from tokpack_core.tokenizers.protocol import Tokenizer
-from tokpack_core.tokenizers.residues import ResidueLimits
+from tokpack_core.tokenizers.residues.residues import ResidueLimits
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def derive(config: TrainConfig, base: Tokenizer, texts: Iterator[pa.Array]) -> D
     """
     if config.family == "litetoken":
         # These load kernels, each of which the others have no use for.
-        from tokpack_core.tokenizers.litetoken_training import without_residues_of
+        from tokpack_core.tokenizers.residues.litetoken_training import without_residues_of
 
         limits = ResidueLimits(config.max_residue_ratio, config.max_neighbor_entropy, config.min_count)
         cleaned = without_residues_of(base, limits, texts)
@@ -46,7 +46,7 @@ def derive(config: TrainConfig, base: Tokenizer, texts: Iterator[pa.Array]) -> D
         longer, report = extend(base, ExtensionLimits(config.top_k, config.min_frequency, config.max_words), texts)
         figures = dict(report["text"]) | {"tokens_added": len(report["added"])}
         return Derived(longer, figures, lambda folder: write_report(folder, report))
-    from tokpack_core.tokenizers.minimum_cost_tokenizer import fewest_tokens_of
+    from tokpack_core.tokenizers.minimum_cost.tokenizer import fewest_tokens_of
 
     return Derived(fewest_tokens_of(base), {}, nothing)
 

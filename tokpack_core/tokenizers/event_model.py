@@ -10,7 +10,7 @@ import numpy as np
 
 from tokpack_core.bpe.picky_merges import Events
 from tokpack_core.bpe.superword_merges import Supermerges
-from tokpack_core.tokenizers.superword_file import SuperwordModel
+from tokpack_core.tokenizers.superwords.file import SuperwordModel
 
 NO_IDS, NO_COUNTS = np.empty(0, np.int32), np.empty(0, np.int64)
 NO_SUPERMERGES = Supermerges([], NO_IDS, NO_IDS, NO_COUNTS, NO_COUNTS, 0)

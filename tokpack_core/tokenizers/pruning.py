@@ -17,13 +17,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tokpack_core.errors import InputError
-from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
-from tokpack_core.tokenizers.huggingface_pruning import prune_huggingface
+from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
+from tokpack_core.tokenizers.huggingface.pruning import prune_huggingface
 from tokpack_core.tokenizers.protocol import Tokenizer
-from tokpack_core.tokenizers.sentencepiece_model import SentencePieceTokenizer
-from tokpack_core.tokenizers.sentencepiece_pruning import prune_sentencepiece
-from tokpack_core.tokenizers.tiktoken_pruning import prune_ranks
-from tokpack_core.tokenizers.tiktoken_ranks import TiktokenTokenizer
+from tokpack_core.tokenizers.sentencepiece.model import SentencePieceTokenizer
+from tokpack_core.tokenizers.sentencepiece.pruning import prune_sentencepiece
+from tokpack_core.tokenizers.tiktoken.pruning import prune_ranks
+from tokpack_core.tokenizers.tiktoken.ranks import TiktokenTokenizer
 
 ID_MAP_SCHEMA = pa.schema([("old", pa.int32()), ("new", pa.int32())])
 

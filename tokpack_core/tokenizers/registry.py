@@ -9,12 +9,15 @@ import pyarrow as pa
 
 from tokpack_core.config import MODULAR, SpecialTokens, TrainConfig, UnicodeForm
 from tokpack_core.errors import InputError
-from tokpack_core.tokenizers import huggingface, sentencepiece_model, tiktoken_export, tiktoken_ranks
-from tokpack_core.tokenizers.byte_bpe import train_byte_bpe
-from tokpack_core.tokenizers.language_texts import LabelledTexts
+from tokpack_core.tokenizers.byte_bpe.training import train_byte_bpe
+from tokpack_core.tokenizers.huggingface import model as huggingface
 from tokpack_core.tokenizers.metadata import Metadata, published_roles, read_metadata
+from tokpack_core.tokenizers.modular.language_texts import LabelledTexts
 from tokpack_core.tokenizers.protocol import Tokenizer
-from tokpack_core.tokenizers.residues import read_residues
+from tokpack_core.tokenizers.residues.residues import read_residues
+from tokpack_core.tokenizers.sentencepiece import model as sentencepiece_model
+from tokpack_core.tokenizers.tiktoken import export as tiktoken_export
+from tokpack_core.tokenizers.tiktoken import ranks as tiktoken_ranks
 
 SUFFIXES = (".json", ".model", ".tiktoken", ".tokpack")
 NO_SPECIAL_TOKENS = SpecialTokens()
@@ -31,11 +34,11 @@ def train(config: TrainConfig, texts: Iterator[pa.Array], unicode: UnicodeForm) 
         return train_byte_bpe(config, texts, unicode)
     # All others load kernels, which small texts in a byte-level BPE have no use for.
     if config.family in ("sentencepiece_bpe", "sentencepiece_unigram"):
-        from tokpack_core.tokenizers.sentencepiece_training import train_sentencepiece
+        from tokpack_core.tokenizers.sentencepiece.training import train_sentencepiece
 
         return train_sentencepiece(config, texts, unicode)
     if config.family == "wordpiece":
-        from tokpack_core.tokenizers.wordpiece import train_wordpiece
+        from tokpack_core.tokenizers.wordpiece.training import train_wordpiece
 
         return train_wordpiece(config, texts, unicode)
     if config.family in ("character", "word"):
@@ -43,11 +46,11 @@ def train(config: TrainConfig, texts: Iterator[pa.Array], unicode: UnicodeForm) 
 
         return train_word_level(config, texts, unicode)
     if config.family in ("superbpe", "boundless_bpe"):
-        from tokpack_core.tokenizers.superword_families import train_superwords
+        from tokpack_core.tokenizers.superwords.training import train_superwords
 
         return train_superwords(config, texts, unicode)
     if config.family == "cnf_mce":
-        from tokpack_core.tokenizers.cnf_mce import train_cnf_mce
+        from tokpack_core.tokenizers.minimum_cost.cnf_mce import train_cnf_mce
 
         return train_cnf_mce(config, texts, unicode)
     if config.family in MODULAR:
@@ -75,17 +78,17 @@ def train_modular(
 
     # These load kernels, which other families have no use for.
     if config.family == "modular_bpe":
-        from tokpack_core.tokenizers.modular_bpe import train_modular_bpe
+        from tokpack_core.tokenizers.modular.sequential_bpe import train_modular_bpe
 
         return train_modular_bpe(config, shown(), unicode)
-    from tokpack_core.tokenizers.modular_unigram import train_modular_unigram
+    from tokpack_core.tokenizers.modular.merged_unigram import train_modular_unigram
 
     return train_modular_unigram(config, shown(), unicode)
 
 
 def train_allocated(config: TrainConfig, texts: Iterator[tuple[str, pa.Array]], unicode: UnicodeForm) -> Tokenizer:
     """Train on string arrays with the domain of each, by `allocation`; read once. Raises InputError as `train` does."""
-    from tokpack_core.tokenizers import allocation
+    from tokpack_core.tokenizers.byte_bpe import allocation
 
     return allocation.train_allocated(config, texts, unicode)
 
@@ -140,7 +143,7 @@ def open_file(file: Path, metadata: Metadata, published: dict[str, str]) -> Toke
     if residues is None:
         return tokenizer
     # Loads kernels, which other tokenizers have no use for.
-    from tokpack_core.tokenizers.litetoken import LiteTokenTokenizer
+    from tokpack_core.tokenizers.residues.litetoken import LiteTokenTokenizer
 
     return LiteTokenTokenizer(tokenizer, residues)
 
@@ -150,7 +153,7 @@ def open_plain(file: Path, metadata: Metadata, published: dict[str, str]) -> Tok
         return huggingface.load_huggingface(file, metadata, published)
     if file.suffix == ".tokpack":
         # Loads kernels, which other families have no use for.
-        from tokpack_core.tokenizers.superword_model import load_superwords
+        from tokpack_core.tokenizers.superwords.model import load_superwords
 
         return load_superwords(file, metadata)
     if file.suffix == ".model" and not tiktoken_ranks.holds_ranks(file):

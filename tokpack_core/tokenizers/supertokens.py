@@ -35,11 +35,11 @@ from tokpack_core.bpe.superword_runs import run_spool
 from tokpack_core.bpe.text_spool import TextSpool, text_spool
 from tokpack_core.bpe.whole_words import WholeWords
 from tokpack_core.errors import InputError
+from tokpack_core.tokenizers.agreement.normalization import differing_documents
+from tokpack_core.tokenizers.byteification.token_bytes import byte_level_name
 from tokpack_core.tokenizers.encoded import Encoded
-from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
-from tokpack_core.tokenizers.normalization_agreement import differing_documents
-from tokpack_core.tokenizers.run_regex import run_splits
-from tokpack_core.tokenizers.token_bytes import byte_level_name
+from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
+from tokpack_core.tokenizers.huggingface.run_regex import run_splits
 
 FILE_NAME = "supertokens.json"
 WORD = regex.compile(r" ?[\p{Ll}\p{Lo}\p{M}][\p{L}\p{M}]*")

@@ -23,12 +23,12 @@ from tokenizers import Regex, decoders, models, pre_tokenizers
 from tokenizers import Tokenizer as Engine
 
 from tokpack_core.config import TrainConfig, UnicodeForm
+from tokpack_core.tokenizers.agreement.pretokenizer import agreeing
 from tokpack_core.tokenizers.counted_text import counted_text, room_for_text
-from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
+from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
+from tokpack_core.tokenizers.huggingface.tokenizer_json import as_special, normalizer_of
 from tokpack_core.tokenizers.metadata import Metadata
-from tokpack_core.tokenizers.pretokenizer_agreement import agreeing
 from tokpack_core.tokenizers.pretokenizers import splits_of
-from tokpack_core.tokenizers.tokenizer_json import as_special, normalizer_of
 
 UNK = "<unk>"
 CHARACTER = (r"[\s\S]",)

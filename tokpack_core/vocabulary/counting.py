@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from tokpack_core.bpe.automaton import compile_splits
 from tokpack_core.bpe.pretoken_counts import as_counts, count_array
 from tokpack_core.bpe.word_table import WordTable
-from tokpack_core.tokenizers.byte_bpe_engine import ExactBpe
-from tokpack_core.tokenizers.huggingface import HuggingFaceTokenizer
+from tokpack_core.tokenizers.byte_bpe.engine import ExactBpe
+from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
+from tokpack_core.tokenizers.modular.sub_tokenizers import sub_tokenizers
 from tokpack_core.tokenizers.protocol import Tokenizer
-from tokpack_core.tokenizers.sub_tokenizers import sub_tokenizers
-from tokpack_core.tokenizers.tiktoken_ranks import TiktokenTokenizer
+from tokpack_core.tokenizers.tiktoken.ranks import TiktokenTokenizer
 from tokpack_core.vocabulary.counts import (
     TOKEN_SCHEMA,
     EncodedDocuments,

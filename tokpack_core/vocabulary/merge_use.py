@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tokpack_core.tokenizers.protocol import Tokenizer
-from tokpack_core.tokenizers.residues import MergeUse, merged_parts
+from tokpack_core.tokenizers.residues.residues import MergeUse, merged_parts
 from tokpack_core.vocabulary.counting import exact_bpe
 from tokpack_core.vocabulary.counts import TokenCounts
 

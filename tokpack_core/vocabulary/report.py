@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tokpack_core.tokenizers.protocol import Tokenizer
-from tokpack_core.tokenizers.sentencepiece_model import SentencePieceTokenizer
+from tokpack_core.tokenizers.sentencepiece.model import SentencePieceTokenizer
 from tokpack_core.vocabulary.counting import exact_bpe
 from tokpack_core.vocabulary.counts import TokenCounts
 from tokpack_core.vocabulary.fairness import fairness

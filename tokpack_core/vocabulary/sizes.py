@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tokpack_core.bpe.encoder import BpeModel
 from tokpack_core.tokenizers.pruning import prune
-from tokpack_core.tokenizers.sentencepiece_model import SentencePieceTokenizer
+from tokpack_core.tokenizers.sentencepiece.model import SentencePieceTokenizer
 from tokpack_core.tokenizers.text_batches import text_batches
 from tokpack_core.vocabulary.merge_counts import HALVINGS, MergeCounts
 

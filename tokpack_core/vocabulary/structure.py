@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.protocol import Tokenizer
-from tokpack_core.tokenizers.residues import USUAL, MergeUse
+from tokpack_core.tokenizers.residues.residues import USUAL, MergeUse
 from tokpack_core.vocabulary.counts import TokenCounts
 from tokpack_core.vocabulary.merge_use import merge_use
 from tokpack_core.vocabulary.rare_tokens import examples_of, reasons

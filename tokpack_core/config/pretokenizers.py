@@ -1,0 +1,37 @@
+"""Regexes that split text before it is merged, by name or as a pattern."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+PRETOKENIZERS = ("gpt2", "cl100k", "o200k", "superbpe", "qwen2", "llama3", "deepseek_v3")
+REGEX = "regex:"
+"""Begins a pretokenizer that is a regular expression of one's own."""
+
+
+def check_pretokenizer(pretokenizer: str) -> str:
+    if not pretokenizer.startswith(REGEX):
+        if pretokenizer in PRETOKENIZERS:
+            return pretokenizer
+        near = get_close_matches(pretokenizer, PRETOKENIZERS, 1)
+        raise ValueError(
+            f"there is no pretokenizer {pretokenizer!r}{f'; did you mean {near[0]!r}?' if near else ''} "
+            f"Known are {', '.join(PRETOKENIZERS)} and {REGEX}PATTERN"
+        )
+    import regex
+
+    try:
+        compiled = regex.compile(pretokenizer.removeprefix(REGEX))
+    except regex.error as error:
+        raise ValueError(f"the pretokenizer {pretokenizer!r} is no regular expression ({error}): correct it") from None
+    if compiled.fullmatch(""):
+        raise ValueError(
+            f"the pretokenizer {pretokenizer!r} matches the empty string: let it match a character or more"
+        )
+    return pretokenizer
+
+
+Pretokenizer = Annotated[str, AfterValidator(check_pretokenizer)]

@@ -1,0 +1,40 @@
+"""Special tokens by role."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import model_validator
+
+from tokpack_core.config.values import Model
+
+Role = Literal["eod", "pad", "bos", "unk", "image"]
+
+
+class SpecialTokens(Model):
+    """Strings by role. Text that looks like one of them is encoded as ordinary text."""
+
+    eod: str | None = None
+    """Ends every document."""
+    pad: str | None = None
+    """Reserved for padding by trainers."""
+    bos: str | None = None
+    """Begins every document where `bos: true` says so."""
+    unk: str | None = None
+    """What stands for text that the vocabulary lacks."""
+    image: str | None = None
+    """Stands at every position of an image."""
+
+    @model_validator(mode="after")
+    def strings_are_distinct(self) -> SpecialTokens:
+        strings = list(self.by_role().values())
+        if "" in strings or len(set(strings)) < len(strings):
+            raise ValueError("special tokens must be distinct, non-empty strings")
+        return self
+
+    def by_role(self) -> dict[str, str]:
+        return {role: text for role, text in self.model_dump().items() if text is not None}
+
+
+MEGATRON_ROLES = {"eod": "</s>", "pad": "<pad>", "bos": "<s>", "unk": "<unk>"}
+"""Of Megatron's TikTokenizer, which takes no others."""

@@ -1,0 +1,262 @@
+"""Faster encoders in the place of Hugging Face's, for files that they understand and give the same ids for.
+
+A tokenizer.json qualifies if its model is BPE over bytes without extras, its pretokenizer is ByteLevel behind
+any number of isolated Splits whose regexes have an automaton, and its normalizer is none, NFC or NFKC. Before it is
+used, its ids are compared with the library's on strings that are hard for either part; one difference, and the library
+stays. Texts that hold an added token that is not special always go to the library, since text matches those. Texts
+that our normalizer changes are given to the library's, whose version of Unicode is older. What is normalized by the
+newer version is left alone by the older one: to it, new marks are characters that nothing combines with.
+
+Where gigatoken loads the tokenizer and gives the ids of our encoder, it takes its place (see `gigatoken_engine`).
+
+Loading and checking cost about a second, so this waits until the library has encoded some text.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from tokenizers import Tokenizer as Engine
+
+from tokpack_core.bpe.regex_syntax import Unsupported
+from tokpack_core.config import UnicodeForm
+from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
+from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_texts
+from tokpack_core.tokenizers.byteification.token_bytes import BYTE_TO_CHARACTER, byte_level_bytes
+from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart
+from tokpack_core.tokenizers.library_texts import ForLibrary, Prepare, holding, normalized_by, unchanged
+from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
+
+if TYPE_CHECKING:
+    from tokpack_core.bpe.encoder import BpeModel, ByteBpeEncoder
+    from tokpack_core.bpe.superword_encoder import SuperwordEncoder
+    from tokpack_core.tokenizers.byte_bpe.gigatoken_engine import GigatokenEncoder
+
+WORTH_LOADING = 2**20
+"""Bytes of text that the library encodes before."""
+MOST_ADDED_TOKENS = 64
+EXTRAS = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
+FORMS: dict[str | None, UnicodeForm] = {None: "none", "NFC": "nfc", "NFKC": "nfkc"}
+
+
+@dataclass(frozen=True)
+class ExactBpe:
+    """Our encoder, which gave the library's ids on all hard texts, and the model and regexes that it is made from."""
+
+    model: BpeModel
+    splits: tuple[str, ...]
+    encoder: ByteBpeEncoder
+    by_library: Encode
+    for_library: ForLibrary
+    """Which texts the library must encode; None for none of them."""
+    prepared: Prepare
+    """Texts as the library's normalizer leaves them."""
+    faster: GigatokenEncoder | None = None
+    """What gave the ids of `encoder` on all texts that they were compared on, and takes its place."""
+    warnings: tuple[str, ...] = ()
+    """What was tried and gave other ids."""
+    staged: SuperwordEncoder | None = None
+    """The way to the same ids where tokens go across words; pretokens are then whole sentences."""
+
+    @property
+    def choice(self) -> EncoderChoice:
+        return EncoderChoice("tokpack" if self.faster is None else "gigatoken", self.warnings)
+
+    def encode(self, texts: pa.Array) -> Encoded:
+        library = self.for_library(texts)
+        encoder = self.faster or self.staged or self.encoder
+
+        def encode(some: pa.Array) -> Encoded:
+            return encoder.encode(self.prepared(some))
+
+        return encode_apart(texts, [] if library is None else [library], self.by_library, encode)
+
+
+class FastEngine:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._encode: Encode | None = None
+        self._exact: ExactBpe | None = None
+        self._tried = False
+        self._seen = 0
+        self._loading = threading.Lock()
+        self.choice = EncoderChoice("tokenizers")
+
+    @property
+    def in_use(self) -> bool:
+        return self._encode is not None
+
+    def exact(self, by_library: Encode) -> ExactBpe | None:
+        """Our encoder of a byte-level BPE, loaded and checked now if it was not yet; None where it does not serve.
+
+        It serves pretokens that come back, which those of a model with tokens across words do not.
+        """
+        self._load(by_library)
+        return None if self._exact is None or self._exact.staged else self._exact
+
+    def encode(self, texts: pa.Array, by_library: Encode) -> Encoded:
+        """Ids by our encoder or, as long as it is not worth while or not equal, by the library."""
+        if not self._tried:
+            self._seen += texts.nbytes
+            if self._seen > WORTH_LOADING:
+                self._load(by_library)
+        return by_library(texts) if self._encode is None else self._encode(texts)
+
+    def _load(self, by_library: Encode) -> None:
+        with self._loading:
+            if not self._tried:
+                self._choose(by_library)
+                self._tried = True
+
+    def _choose(self, by_library: Encode) -> None:
+        description = json.loads(self._engine.to_str())
+        if description["model"]["type"] == "BPE":
+            self._exact = equal_encoder(self._engine, by_library)
+            if self._exact:
+                self._encode, self.choice = self._exact.encode, self._exact.choice
+        elif description["model"]["type"] == "WordPiece":
+            from tokpack_core.tokenizers.wordpiece.engine import equal_wordpiece_encoder
+
+            texts = hard_texts([token["content"] for token in description["added_tokens"]])
+            self._encode = equal_wordpiece_encoder(self._engine, by_library, texts)
+            if self._encode:
+                self.choice = EncoderChoice("tokpack")
+        elif description["model"]["type"] == "Unigram":
+            from tokpack_core.tokenizers.minimum_cost.engine import equal_minimum_cost_encoder
+
+            self._encode = equal_minimum_cost_encoder(self._engine, by_library)
+            if self._encode:
+                self.choice = EncoderChoice("tokpack")
+
+
+def equal_encoder(engine: Engine, by_library: Encode) -> ExactBpe | None:
+    """An encoder that gives the library's ids on all hard texts, or None."""
+    description = json.loads(engine.to_str())
+    found = splits_and_form(description)
+    if found is None or not plain_byte_bpe(description["model"]):
+        return None
+    splits, form, added = found
+    # These load kernels, which small texts have no use for.
+    from tokpack_core.bpe.encoder import ByteBpeEncoder
+    from tokpack_core.bpe.superword_stages import staged_encoder
+
+    model = bpe_model(description["model"])
+    try:
+        encoder = ByteBpeEncoder(model, splits)
+        staged = staged_encoder(model, splits, contents(description["model"]))
+    except Unsupported:
+        return None
+    for_library, prepared = holding(added), normalized_by(engine, form)
+    exact = ExactBpe(model, splits, encoder, by_library, for_library, prepared, staged=staged)
+    return if_equal(exact, [token["content"] for token in description["added_tokens"]])
+
+
+def splits_and_form(description: dict[str, Any]) -> tuple[tuple[str, ...], UnicodeForm, list[str]] | None:
+    """Regexes, unicode form and the added tokens that text matches; None for a file that does more."""
+    splits = split_patterns(description["pre_tokenizer"])
+    form = FORMS.get((description["normalizer"] or {}).get("type"))
+    added = [token["content"] for token in description["added_tokens"] if not token["special"]]
+    return None if splits is None or form is None or len(added) > MOST_ADDED_TOKENS else (splits, form, added)
+
+
+def exact_rank_encoder(ranks: dict[bytes, int], splits: tuple[str, ...], by_library: Encode) -> ExactBpe | None:
+    """The same for a rank file, whose merges are any two tokens that spell a third."""
+    from tokpack_core.bpe.encoder import ByteBpeEncoder, from_ranks
+
+    model = from_ranks(ranks)
+    try:
+        encoder = ByteBpeEncoder(model, splits)
+    except Unsupported:
+        return None
+    return if_equal(ExactBpe(model, splits, encoder, by_library, lambda _: None, unchanged), [])
+
+
+def if_equal(exact: ExactBpe, added: list[str]) -> ExactBpe | None:
+    texts = pa.array(hard_texts(added), pa.string())
+    return with_faster(exact, texts) if same_ids(exact.encode(texts), exact.by_library(texts)) else None
+
+
+def with_faster(exact: ExactBpe, texts: pa.Array) -> ExactBpe:
+    """With gigatoken in the place of our encoder, if it can load the tokenizer and gives the same ids."""
+    if exact.staged:
+        return exact
+    from tokpack_core.tokenizers.byte_bpe.gigatoken_engine import GigatokenEncoder
+
+    try:
+        faster = GigatokenEncoder(exact.model, exact.splits, exact.encoder.encode)
+    except Unsupported:
+        return exact
+    for compared in (texts, pa.array(random_texts(), pa.string())):
+        if not same_ids(faster.encode(compared), exact.encoder.encode(compared)):
+            warning = f"gigatoken {version('gigatoken')} gave other ids than the reference and is not used"
+            return replace(exact, warnings=(warning,))
+    return replace(exact, faster=faster)
+
+
+def same_ids(one: Encoded, other: Encoded) -> bool:
+    return np.array_equal(one.ids, other.ids) and np.array_equal(one.offsets, other.offsets)
+
+
+def plain_byte_bpe(model: dict[str, Any]) -> bool:
+    return (
+        model["type"] == "BPE"
+        and not any(model.get(extra) for extra in EXTRAS)
+        and not model.get("fuse_unk")
+        and (
+            model.get("unk_token") in model["vocab"]
+            or all(character in model["vocab"] for character in BYTE_TO_CHARACTER.values())
+        )
+    )
+
+
+def split_patterns(pretokenizer: dict[str, Any] | None) -> tuple[str, ...] | None:
+    """The regexes of the stages; None for a pretokenizer that is more than isolated splits and bytes."""
+    if pretokenizer is None:
+        return None
+    steps = pretokenizer["pretokenizers"] if pretokenizer["type"] == "Sequence" else [pretokenizer]
+    patterns = []
+    for step in steps[:-1]:
+        if (
+            step["type"] != "Split"
+            or step["behavior"] != "Isolated"
+            or step["invert"]
+            or "Regex" not in step["pattern"]
+        ):
+            return None
+        patterns.append(step["pattern"]["Regex"])
+    last = steps[-1]
+    if last["type"] != "ByteLevel" or last["add_prefix_space"] or (not patterns and not last["use_regex"]):
+        return None
+    return (*patterns, PRETOKENIZERS["gpt2"]) if last["use_regex"] else tuple(patterns)
+
+
+def bpe_model(model: dict[str, Any]) -> BpeModel:
+    from tokpack_core.bpe.encoder import BpeModel
+
+    ids: dict[str, int] = model["vocab"]
+    pairs = [merge if isinstance(merge, list) else merge.split(" ") for merge in model["merges"]]
+    left, right, token = (
+        np.array([(ids[first], ids[second], ids[first + second]) for first, second in pairs], np.int32).reshape(-1, 3).T
+    )
+    unknown = ids.get(model.get("unk_token") or "", -1)
+    whole = ((byte_level_bytes(name), token_id) for name, token_id in ids.items()) if model.get("ignore_merges") else ()
+    return BpeModel(
+        np.array([ids.get(BYTE_TO_CHARACTER[byte], unknown) for byte in range(256)], np.int32),
+        np.ascontiguousarray(left),
+        np.ascontiguousarray(right),
+        np.ascontiguousarray(token),
+        np.arange(left.size, dtype=np.int32),
+        tuple((content, token_id) for content, token_id in whole if content),
+    )
+
+
+def contents(model: dict[str, Any]) -> dict[int, bytes]:
+    """The bytes of the tokens that are written in the byte-level alphabet, by id."""
+    spelled = ((token_id, byte_level_bytes(name)) for name, token_id in model["vocab"].items())
+    return {token_id: token for token_id, token in spelled if token is not None}

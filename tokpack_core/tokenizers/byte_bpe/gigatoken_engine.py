@@ -1,0 +1,162 @@
+"""gigatoken as the engine of a byte-level BPE: the same ids as our encoder, which it is checked against, and faster.
+
+Three things stand between it and exactness. It matches special tokens in text, so it is given a file without any. It
+knows regexes by how they are spelled, so ours are respelled; other ones have no engine here. And its Unicode is newer
+than that of the tokenizer's library, so texts with a character whose category changed since go to our encoder.
+
+It remembers every pretoken that it ever met, about 90 bytes each. So that memory does not grow with the text, each
+thread has an engine of its own and begins a new one when the process has grown by GROWTH since the last.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from functools import cache
+from typing import Any
+
+import awkward
+import gigatoken
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tokpack_core.bpe.encoder import BpeModel
+from tokpack_core.bpe.regex_syntax import Unsupported
+from tokpack_core.bpe.unicode_categories import changed_characters
+from tokpack_core.corpus.text_buffers import text_buffers
+from tokpack_core.tokenizers.byteification.token_bytes import BYTE_TO_CHARACTER
+from tokpack_core.tokenizers.character_search_kernels import documents_with, first_two_bytes
+from tokpack_core.tokenizers.encoded import Bools, Encode, Encoded, encode_apart
+from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
+
+GROWTH = 256 * 2**20
+"""Bytes of memory that the process may gain before an engine is begun anew; 155 MB of text in 26 languages took 300."""
+MOST_TEXT = 2**28
+"""Bytes of text for one engine where the process does not know its size."""
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+RESPELLED = {
+    PRETOKENIZERS["cl100k"]: (
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"
+        r"|\s+(?!\S)|\s+"
+    )
+}
+"""Regexes that match the same text, by ours."""
+
+
+class ThreadEngines:
+    """An engine a thread for one tokenizer.json, begun anew before it takes too much memory."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._threads = threading.local()
+
+    def encode(self, texts: pa.Array) -> Encoded:
+        """`texts`: string array without nulls."""
+        data, offsets = text_buffers(texts)
+        strings = awkward.contents.ListOffsetArray(
+            awkward.index.Index64(offsets),
+            awkward.contents.NumpyArray(data, parameters={"__array__": "byte"}),
+            parameters={"__array__": "bytestring"},
+        )
+        found = self.current().encode_batch(awkward.Array(strings), parallel=False).layout
+        self._threads.text += data.size
+        borders = np.asarray(found.offsets.data)
+        ids = np.asarray(found.content.data)[borders[0] : borders[-1]]
+        return Encoded(ids.view(np.int32), borders - borders[0])
+
+    def current(self) -> Any:
+        """Raises RuntimeError for a file that gigatoken cannot load."""
+        own = self._threads
+        if getattr(own, "engine", None) is not None:
+            size = resident_bytes()
+            own.least = min(own.least, size)
+            if size - own.least > GROWTH or (not size and own.text > MOST_TEXT):
+                own.engine = None
+        if getattr(own, "engine", None) is None:
+            own.engine = gigatoken.Tokenizer.from_json(self._file)
+            own.least, own.text = resident_bytes(), 0
+        return own.engine
+
+
+class GigatokenEncoder:
+    """Ids of ordinary text, in any number of threads."""
+
+    def __init__(self, model: BpeModel, splits: tuple[str, ...], by_other: Encode) -> None:
+        """`by_other` encodes what gigatoken may split differently. Raises Unsupported for what it cannot load."""
+        self.engines = ThreadEngines(tokenizer_json(model, splits))
+        self._by_other = by_other
+        try:
+            self.engines.current()
+        except RuntimeError as error:
+            raise Unsupported(str(error)) from None
+
+    def encode(self, texts: pa.Array) -> Encoded:
+        """`texts`: string array without nulls."""
+        return encode_apart(texts, [newer_than_the_library(texts)], self._by_other, self.engines.encode)
+
+
+def newer_than_the_library(texts: pa.Array) -> Bools:
+    """Whether each text has a character whose category is not the same in every version of Unicode that is in use."""
+    return documents_with(*text_buffers(texts), *newer_characters())
+
+
+@cache
+def newer_characters() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """The set as `documents_with` takes it."""
+    return changed_characters(), first_two_bytes(changed_characters())
+
+
+def resident_bytes() -> int:
+    """Memory of this process, or 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def tokenizer_json(model: BpeModel, splits: tuple[str, ...]) -> str:
+    """A tokenizer.json with the merges and regexes alone. Raises Unsupported for an alphabet that lacks bytes."""
+    if model.byte_ids.min() < 0:
+        raise Unsupported("bytes without a token")
+    names = {int(model.byte_ids[byte]): BYTE_TO_CHARACTER[byte] for byte in range(256)}
+    merges = []
+    for row in np.argsort(model.rank, kind="stable").tolist():
+        pair = names.get(int(model.left[row])), names.get(int(model.right[row]))
+        if pair[0] is None or pair[1] is None:
+            raise Unsupported("a merge of what is no token yet")
+        names.setdefault(int(model.token[row]), pair[0] + pair[1])
+        merges.append(pair)
+    for content, token_id in model.whole:
+        names[token_id] = "".join(BYTE_TO_CHARACTER[byte] for byte in content)
+    if splits == (PRETOKENIZERS["gpt2"],):
+        pretokenizer = BYTE_LEVEL | {"use_regex": True}
+    else:
+        patterns = [{"Regex": RESPELLED.get(split, split)} for split in splits]
+        steps = [{"type": "Split", "pattern": p, "behavior": "Isolated", "invert": False} for p in patterns]
+        pretokenizer = {"type": "Sequence", "pretokenizers": [*steps, BYTE_LEVEL]}
+    description: dict[str, Any] = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [],
+        "normalizer": None,
+        "pre_tokenizer": pretokenizer,
+        "post_processor": None,
+        "decoder": BYTE_LEVEL,
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "ignore_merges": bool(model.whole),
+            "vocab": {name: token_id for token_id, name in names.items()},
+            "merges": merges,
+        },
+    }
+    return json.dumps(description, ensure_ascii=False)

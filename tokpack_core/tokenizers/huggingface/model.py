@@ -1,0 +1,249 @@
+"""The engine for every `tokenizer.json`: Hugging Face tokenizers, set to treat all text as ordinary text.
+
+On load, truncation, padding and BPE dropout inside the file are switched off, since they would change the ids of text,
+and special tokens in text are read as text (`encode_special_tokens`). Added tokens that the file does not mark as
+special belong to its vocabulary and match as they do in the reference.
+
+Saved: `tokenizer.json` and `tokenizer_config.json`; the folder opens in `transformers.AutoTokenizer`. A byte-level BPE
+that we trained has `merges.parquet` beside them: every merge in its order and how often its pair occurred.
+
+Byte-level BPE is encoded by our own encoder once there is enough text to pay for it (see `byte_bpe_engine`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from tokenizers import AddedToken
+from tokenizers import Tokenizer as Engine
+
+from tokpack_core.config import REGEX, UnicodeForm
+from tokpack_core.errors import InputError
+from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
+from tokpack_core.tokenizers.byte_bpe.engine import ExactBpe, FastEngine
+from tokpack_core.tokenizers.byteification.token_bytes import (
+    META_SPACE,
+    ByteDecoder,
+    byte_level_bytes,
+    byte_piece,
+    unknown_id,
+    vocabulary_table,
+)
+from tokpack_core.tokenizers.encoded import Encoded, common_beginnings, concatenate, encode_apart, from_lists
+from tokpack_core.tokenizers.long_documents import encode_bounded
+from tokpack_core.tokenizers.metadata import Metadata, write_metadata
+from tokpack_core.tokenizers.text_batches import text_batches
+from tokpack_core.tokenizers.unicode_forms import form_applied
+
+FILE_NAME = "tokenizer.json"
+MERGES_FILE_NAME = "merges.parquet"
+MERGES_SCHEMA = pa.schema([("left", pa.int32()), ("right", pa.int32()), ("token", pa.int32()), ("count", pa.int64())])
+"""Ids of the two tokens, of what they merge into, and occurrences of the pair when it was merged."""
+
+
+class HuggingFaceTokenizer:
+    """A tokenizer.json as a Tokenizer (see protocol)."""
+
+    def __init__(self, engine: Engine, metadata: Metadata, source: str, merges: pa.Table | None = None) -> None:
+        """`source` names the tokenizer in errors. Special tokens that the vocabulary lacks are appended to it."""
+        engine.encode_special_tokens = True
+        self._source = source
+        self._engine = engine
+        self._matching: Engine | None = None
+        self._merges = merges
+        self._fast = FastEngine(engine)
+        self._metadata = metadata
+        self.family = metadata.family
+        self.training: Mapping[str, Any] = metadata.training
+        self.special_tokens = {
+            role: special_id(engine, role, text, source) for role, text in metadata.special_tokens.items()
+        }
+        self.unicode: UnicodeForm = form_applied(engine.normalizer.normalize_str) if engine.normalizer else "none"
+        description = json.loads(engine.to_str())
+        self._byte_level = (description["decoder"] or {}).get("type") == "ByteLevel"
+        self._prefix = description["model"].get("continuing_subword_prefix") or ""
+        self._vocabulary = self._build_vocabulary()
+        self.vocab_size = int(self._vocabulary["id"][-1].as_py()) + 1
+        self._byte_decoder = ByteDecoder(self._vocabulary, self.vocab_size) if self._byte_level else None
+
+    def encode(self, texts: pa.Array) -> Encoded:
+        return self._fast.encode(texts, self._encode_by_library)
+
+    @property
+    def encoder(self) -> EncoderChoice:
+        return self._fast.choice
+
+    def exact_bpe(self) -> ExactBpe | None:
+        """The merges and regexes of a byte-level BPE that our own encoder follows exactly; None for all else."""
+        return self._fast.exact(self._encode_by_library)
+
+    def parts(self) -> tuple[dict[str, Any], Metadata, pa.Table | None]:
+        """What the tokenizer is made of: its file's content, what that does not say, its trainer's merges."""
+        return json.loads(self._engine.to_str()), self._metadata, self._merges
+
+    def with_merges(self, merges: pa.Table | None) -> HuggingFaceTokenizer:
+        """The same tokenizer with a table of merges, of MERGES_SCHEMA."""
+        return HuggingFaceTokenizer(self._engine, self._metadata, "the tokenizer", merges)
+
+    def _encode_by_library(self, texts: pa.Array) -> Encoded:
+        def encode_batch(batch: pa.Array) -> Encoded:
+            encodings = self._engine.encode_batch_fast(batch.to_pylist(), add_special_tokens=False)
+            return from_lists([encoding.ids for encoding in encodings])
+
+        # A regex of one's own may join what the published ones part.
+        own_regex = self._metadata.settings.get("pretokenizer", "").startswith(REGEX)
+        return encode_bounded(encode_batch, texts, "" if own_regex else self.family)
+
+    def encode_with_special_tokens(self, texts: pa.Array) -> Encoded:
+        """As `encode`, but special tokens in text are matched as the library matches them."""
+        added = [token for token in self._engine.get_added_tokens_decoder().values() if token.special]
+        if self._engine.normalizer is not None and any(token.normalized for token in added):
+            return self._match_special_tokens(texts)
+        stems = common_beginnings(token.content for token in added)
+        masks = [pc.match_substring(texts, stem).to_numpy(zero_copy_only=False) for stem in stems]
+        return encode_apart(texts, masks, self._match_special_tokens, self.encode)
+
+    def _match_special_tokens(self, texts: pa.Array) -> Encoded:
+        if self._matching is None:
+            self._matching = Engine.from_str(self._engine.to_str())
+            self._matching.encode_special_tokens = False
+        matching = self._matching
+        batches = (batch.to_pylist() for batch in text_batches(texts))
+        encodings = (matching.encode_batch_fast(batch, add_special_tokens=False) for batch in batches)
+        return concatenate(from_lists([encoding.ids for encoding in batch]) for batch in encodings)
+
+    def added_around(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Ids that the file's post-processor puts before and after every text, such as BOS and EOS.
+
+        Raises:
+            InputError: what it puts there depends on the text.
+        """
+        around = {split_around(self._engine, text) for text in ("a", "Some text,\n 123", "\u4e2d\u6587")}
+        if len(around) > 1 or None in around:
+            raise InputError(
+                f"{self._source}: its post-processor does more than put tokens around a text: leave out "
+                "--add-special-tokens"
+            )
+        return around.pop() or ((), ())
+
+    def decode(self, encoded: Encoded) -> pa.Array:
+        if self._byte_decoder is not None:
+            return self._byte_decoder.decode(encoded)
+        if encoded.ids.size and (encoded.ids.min() < 0 or encoded.ids.max() >= self.vocab_size):
+            raise unknown_id(encoded.ids, self.vocab_size)
+        ids = [part.tolist() for part in split_documents(encoded)]
+        return pa.array(self._engine.decode_batch(ids, skip_special_tokens=False), pa.string())
+
+    def vocabulary(self) -> pa.Table:
+        return self._vocabulary
+
+    @property
+    def byte_level(self) -> bool:
+        """Whether its tokens are written in the byte-level alphabet."""
+        return self._byte_level
+
+    @property
+    def metadata(self) -> Metadata:
+        return self._metadata
+
+    def as_json(self) -> str:
+        """The tokenizer.json."""
+        return self._engine.to_str()
+
+    def save(self, folder: Path) -> None:
+        (folder / FILE_NAME).write_text(self._engine.to_str(pretty=True) + "\n", encoding="utf-8")
+        if self._merges is not None:
+            pq.write_table(self._merges, folder / MERGES_FILE_NAME, compression="zstd")
+        write_metadata(folder, self._metadata, self.special_tokens, tokenizer_class="PreTrainedTokenizerFast")
+
+    def _build_vocabulary(self) -> pa.Table:
+        added = self._engine.get_added_tokens_decoder()
+        tokens = {token_id: text for text, token_id in self._engine.get_vocab(with_added_tokens=False).items()}
+        content = {token_id: self._text_bytes(text) for token_id, text in tokens.items()}
+        content |= {token_id: token.content.encode() for token_id, token in added.items()}
+        ids = sorted(content)
+        specials = {token_id for token_id, token in added.items() if token.special}
+        return vocabulary_table(
+            ids,
+            [content[token_id] for token_id in ids],
+            [token_id in specials for token_id in ids],
+            [
+                token_id not in added and not self._byte_level and byte_piece(tokens[token_id]) is not None
+                for token_id in ids
+            ],
+        )
+
+    def _text_bytes(self, token: str) -> bytes:
+        """Bytes of text that a vocabulary entry stands for; for what is not byte-level the nearest that can be said."""
+        if self._byte_level:
+            undone = byte_level_bytes(token)
+            return token.encode() if undone is None else undone
+        byte = byte_piece(token)
+        if byte is not None:
+            return byte
+        return token.removeprefix(self._prefix).replace(META_SPACE, " ").encode()
+
+
+def load_huggingface(path: Path, metadata: Metadata, published: Mapping[str, str]) -> HuggingFaceTokenizer:
+    """Open a tokenizer.json of any model type.
+
+    `published`: role → string as the file's publisher names them; those that the vocabulary lacks are left out.
+    Raises InputError if the library cannot read the file.
+    """
+    try:
+        content = json.loads(path.read_bytes())
+        content |= {"truncation": None, "padding": None}
+        content["model"] |= {"dropout": None} if "dropout" in content["model"] else {}
+        engine = Engine.from_str(json.dumps(content, ensure_ascii=False))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    except Exception as error:  # the library raises plain Exception for a file that it cannot parse
+        raise InputError(f"{path} is not a tokenizer.json that Hugging Face tokenizers reads: {error}") from None
+    known = engine.get_vocab()
+    if not known:
+        raise InputError(f"{path} has an empty vocabulary: give the tokenizer.json of a trained tokenizer")
+    roles = {role: text for role, text in published.items() if text in known} | dict(metadata.special_tokens)
+    merges_file = path.with_name(MERGES_FILE_NAME)
+    merges = pq.read_table(merges_file, schema=MERGES_SCHEMA) if merges_file.is_file() else None
+    return HuggingFaceTokenizer(engine, replace(metadata, special_tokens=roles), str(path), merges)
+
+
+def special_id(engine: Engine, role: str, text: str, source: str) -> int:
+    """The id of a special token, which is appended if it is new and marked as special so that text never matches it."""
+    taken = engine.get_vocab()
+    engine.add_special_tokens([AddedToken(text, special=True, normalized=False)])
+    found = engine.get_vocab()[text]
+    if text not in taken and found in taken.values():
+        raise InputError(
+            f"{source}: its ids have holes, so that {text!r} ({role}) would share id {found}: name a token that it has"
+        )
+    in_context = f"{text}{text} {text}\n{text}x{text}"
+    if role != "unk" and found in engine.encode(in_context, add_special_tokens=False).ids:
+        raise InputError(
+            f"{source}: ordinary text gives the id of special token {text!r} ({role}): "
+            'choose a string that text does not hold, such as "<|endoftext|>"'
+        )
+    return found
+
+
+def split_around(engine: Engine, text: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """What the post-processor adds before and after the ids of a text, if that is also all that an empty one has."""
+    plain = engine.encode(text, add_special_tokens=False).ids
+    whole, nothing = engine.encode(text).ids, engine.encode("").ids
+    for start in range(len(whole) - len(plain) + 1):
+        before, after = whole[:start], whole[start + len(plain) :]
+        if whole[start : start + len(plain)] == plain and before + after == nothing:
+            return tuple(before), tuple(after)
+    return None
+
+
+def split_documents(encoded: Encoded) -> list[Any]:
+    return [encoded.ids[start:stop] for start, stop in pairwise(encoded.offsets)]
