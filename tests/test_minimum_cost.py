@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokpack_core.tokenizers.minimum_cost.boundaries import UNCOVERED_ID, MinimumCostEncoder
+from tokpack_core.tokenizers.minimum_cost.encoding import UNCOVERED_ID, MinimumCostEncoder
 from tokpack_core.tokenizers.protocol import VOCABULARY_SCHEMA
 
 

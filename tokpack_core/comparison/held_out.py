@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tokpack_core.comparison.chinese_script import with_chinese_scripts
 from tokpack_core.comparison.unknown import special_flags, unknown_tokens
-from tokpack_core.tokenizers.minimum_cost.boundaries import MinimumCostEncoder
+from tokpack_core.tokenizers.minimum_cost.encoding import MinimumCostEncoder
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.vocabulary.counting import EncodingCounter, text_counter
 from tokpack_core.vocabulary.counts import TokenCounts, count_words

@@ -20,7 +20,7 @@ from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_text
 from tokpack_core.tokenizers.byte_bpe.engine import splits_and_form
 from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart
 from tokpack_core.tokenizers.library_texts import holding, normalized_by
-from tokpack_core.tokenizers.minimum_cost.boundaries import MinimumCostEncoder
+from tokpack_core.tokenizers.minimum_cost.encoding import MinimumCostEncoder
 from tokpack_core.tokenizers.minimum_cost.model import entries_that_cost_the_same
 
 
