@@ -72,11 +72,11 @@ def test_reading_commands_and_builds(project: SmallProject, open_folder: Path, m
     scratch = open_folder / "scratch"
     scratch.mkdir()
     scratch.chmod(0o777)
-    said = {" ".join(command): run(project, command, scratch) for command in COMMANDS}
-    before = content_of(open_store(project.store))
     monkeypatch.setenv("DAGSTER_HOME", str(scratch / "of root"))
     build = CliRunner().invoke(assets_cli.app, ["build", "--workers", "1"])
     assert build.exit_code == 0, build.output
+    said = {" ".join(command): run(project, command, scratch) for command in COMMANDS}
+    before = content_of(open_store(project.store))
 
     def read_all() -> None:
         assert not os.access(project.store / "leases", os.W_OK)
