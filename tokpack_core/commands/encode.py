@@ -5,7 +5,8 @@ as it stands, by the tokenizer's own normalizer if it has one. Nothing is put ar
 fields of a document go to several datasets, PREFIX_<field>_document, in step with each other.
 
 Files are read one after the other, in this thread; batches of about 4 MiB are encoded in `workers` threads and written
-in order, so the bytes depend on neither. Encoders release Python's lock while they work.
+in order, so the bytes depend on neither. The threads outlive files: an encoder that has seen text is faster. Encoders
+release Python's lock while they work.
 
 Documents of text and image blocks are another matter, see `encode_images`.
 """
@@ -122,9 +123,29 @@ class Encoder:
         return encoded
 
 
+@dataclass(frozen=True)
+class Part:
+    """One field of one file, as a checkpoint names it.
+
+    Attributes:
+        documents: how many of them were done when this run began.
+        inputs: how many files were begun, this one included.
+        reading: by key, what reading had found before.
+    """
+
+    file: int
+    key: int
+    documents: int
+    inputs: int
+    reading: list[dict[str, Any]]
+
+
+Item = tuple[Part, pa.RecordBatch]
+
+
 @dataclass
 class Run:
-    """An encode under way."""
+    """An encode under way. Reading is ahead of encoding, across files; what a checkpoint tells is what was written."""
 
     reading: Reading
     fields: tuple[str, ...]
@@ -132,33 +153,42 @@ class Run:
     options: EncodeOptions
     problems: list[Problems] = field(default_factory=list)
 
-    def parts(self) -> Iterator[tuple[int, int]]:
-        """File and field, by number, from where the checkpoint says."""
-        state = self.files.state
-        for file in range(state.file, len(self.reading.files)):
-            for number in range(state.key if file == state.file else 0, len(self.fields)):
-                yield file, number
-
     def encode(self, encoder: Encoder, on_done: OnDone) -> None:
         state = self.files.state
         self.reading.inputs = state.inputs
         self.problems = [Problems.from_json(counts) for counts in state.reading] or [Problems() for _ in self.fields]
-        finished = sum(file.size for file in self.reading.files[: state.file]) * len(self.fields)
         unsaved = 0
-        for file, number in self.parts():
-            done = state.documents if (file, number) == (state.file, state.key) else 0
-            state.file, state.key, state.documents = file, number, done
-            state.reading = [problems.to_json() for problems in self.problems]
-            batches = gathered(self.batches(file, number, done, partial(add, on_done, finished)), ENCODE_BYTES)
-            encode_one = partial(encode_batch, encoder, self.reading.files[file].shown)
-            for size, encoded in map_in_threads(encode_one, batches, weight, self.options.workers):
-                self.files.append(number, encoded)
-                state.documents += encoded.documents
-                unsaved += size
-                if self.options.resume and unsaved >= CHECKPOINT_BYTES:
-                    self.files.save()
-                    unsaved = 0
-            finished += self.reading.files[file].size
+        under_way: Part | None = None
+        encode_one = partial(encode_batch, encoder, self.reading)
+        for part, size, encoded in map_in_threads(encode_one, self.items(on_done), weight_of, self.options.workers):
+            if part is not under_way:
+                under_way = part
+                state.file, state.key, state.documents = part.file, part.key, part.documents
+                state.reading = part.reading
+            self.files.append(part.key, encoded)
+            state.documents += encoded.documents
+            unsaved += size
+            if self.options.resume and unsaved >= CHECKPOINT_BYTES:
+                state.inputs = self.reading.inputs[: part.inputs]
+                self.files.save()
+                unsaved = 0
+
+    def items(self, on_done: OnDone) -> Iterator[Item]:
+        """What is encoded at a time, from where the checkpoint says."""
+        first, first_key, done = self.files.state.file, self.files.state.key, self.files.state.documents
+        finished = sum(file.size for file in self.reading.files[:first]) * len(self.fields)
+        for file in range(first, len(self.reading.files)):
+            for key in range(first_key, len(self.fields)):
+                before = [problems.to_json() for problems in self.problems]
+                part: Part | None = None
+                told = partial(add, on_done, finished)
+                for batch in gathered(self.batches(file, key, done, told), ENCODE_BYTES):
+                    part = part or Part(file, key, done, len(self.reading.inputs), before)
+                    yield part, batch
+                    del batch
+                finished += self.reading.files[file].size
+                done = 0
+            first_key = 0
 
     def batches(self, file: int, number: int, done: int, on_done: OnDone) -> Iterator[pa.RecordBatch]:
         """The documents of one field of one file but the first `done`."""
@@ -205,13 +235,18 @@ def joined(waiting: list[pa.RecordBatch]) -> pa.RecordBatch:
     return taken[0] if len(taken) == 1 else pa.Table.from_batches(taken).combine_chunks().to_batches()[0]
 
 
-def encode_batch(encoder: Encoder, file: str, batch: pa.RecordBatch) -> tuple[int, Encoded]:
-    """Bytes of text, and the documents."""
+def encode_batch(encoder: Encoder, reading: Reading, item: Item) -> tuple[Part, int, Encoded]:
+    """Where they are from, bytes of text, and the documents."""
+    part, batch = item
 
     def name(number: int) -> str:
-        return f"{file}, row {batch['row'][number].as_py()}: this document"
+        return f"{reading.files[part.file].shown}, row {batch['row'][number].as_py()}: this document"
 
-    return weight(batch), encode_checked(encoder.encode, batch, itself, encoder.vocab_size, name)
+    return part, weight(batch), encode_checked(encoder.encode, batch, itself, encoder.vocab_size, name)
+
+
+def weight_of(item: Item) -> int:
+    return weight(item[1])
 
 
 def weight(batch: pa.RecordBatch) -> int:
@@ -272,7 +307,7 @@ def encode(
         shared = {"dtype": dtype.name, "vocab_size": vocab_size, "eod": encoder.eod}
         shared |= {"encoder_warnings": warnings} if warnings else {}
         counts = shared | ({"fields": dict(zip(fields, by_field, strict=True))} if options.json_keys else by_field[0])
-        return write_manifest(draft, "encode", parameters, files.state.inputs, counts, opened.as_json())
+        return write_manifest(draft, "encode", parameters, reading.inputs, counts, opened.as_json())
 
 
 def job_digest(opened: OpenedTokenizer, reading: Reading, parameters: dict[str, Any]) -> str:
