@@ -28,8 +28,11 @@ def started(instance: dg.DagsterInstance, process: int | None, status: dg.Dagste
 def test_only_dead_runs_end(instance: dg.DagsterInstance) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
+    unasked = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, unasked.pid, os.WEXITED | os.WNOWAIT)
     running = dg.DagsterRunStatus.STARTED
     dead = {started(instance, ended.pid, s) for s in (running, dg.DagsterRunStatus.CANCELING)}
+    dead.add(started(instance, unasked.pid, running))
     alive = started(instance, os.getpid(), running)
     about_to_start = started(instance, None, dg.DagsterRunStatus.STARTING)
     done = started(instance, ended.pid, dg.DagsterRunStatus.SUCCESS)
@@ -42,3 +45,4 @@ def test_only_dead_runs_end(instance: dg.DagsterInstance) -> None:
         events = [event.dagster_event for event in instance.all_logs(run)]
         assert MESSAGE in {event.message for event in events if event}
     assert end_dead_runs(instance) == []
+    unasked.wait()

@@ -7,11 +7,12 @@ that a process id which is not here is dead.
 
 from __future__ import annotations
 
-import os
 import re
 
 import dagster as dg
 from dagster._core.storage.runs import SqliteRunStorage
+
+from tokpack_core.store.holders import lives
 
 UNFINISHED = [
     dg.DagsterRunStatus.STARTING,
@@ -42,13 +43,3 @@ def process_of(instance: dg.DagsterInstance, run: str) -> int | None:
         if found := PROCESS.search(event.dagster_event.message or "" if event.dagster_event else ""):
             return int(found[1])
     return None
-
-
-def lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -70,6 +70,12 @@ def answers(pid: int) -> bool:
     return True
 
 
+def lives(pid: int) -> bool:
+    """Whether a process runs: one that ended is no more, even while nobody has asked for its exit code."""
+    state = process_state(pid)
+    return state is not None and state[0] not in ENDED
+
+
 def holder_of(pid: int) -> Holder:
     state = process_state(pid)
     return Holder(socket.gethostname(), this_boot(), pid, state[1] if state else None)
