@@ -7,6 +7,7 @@ import subprocess
 import time
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -15,7 +16,7 @@ from rich.console import Console
 from tests.dagster_server import TOKPACK, environment
 from tests.small_project import SmallProject, write_small_project
 from tokpack_assets.build_defs import build_defs
-from tokpack_assets.building import show_outcome, text_changes
+from tokpack_assets.building import build_with_bar, show_outcome, text_changes
 from tokpack_assets.run import BuildOutcome, is_interruption, run_build
 from tokpack_core.engine import LocalEngine
 from tokpack_core.errors import ConfigError
@@ -288,3 +289,18 @@ def test_a_killed_build_leaves_the_next_one_free_to_finish(project: SmallProject
         assert again.returncode == 0, again.stderr
     store = open_store(project.store)
     assert {key: history.require_latest(store, key).object for key in expected} == expected
+
+
+class TalkativeEngine(LocalEngine):
+    """Prints on stdout while it works, as Ray does."""
+
+    def map(self, function: Any, items: Any) -> Any:
+        print("a node was lost")
+        return super().map(function, items)
+
+
+def test_stdout_is_for_what_the_build_did(project: SmallProject, capsys: pytest.CaptureFixture[str]) -> None:
+    build_with_bar(project.load(), project.store, ["megatron_dataset/base"], False, TalkativeEngine(1), quiet=True)
+    written = capsys.readouterr()
+    assert written.out == ""
+    assert "a node was lost" in written.err

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,8 @@ def build_and_show(names: list[str], retrain: bool, workers: int | None, json: b
 def build_with_bar(
     project: Project, store: Path, names: list[str], retrain: bool, engine: Engine, quiet: bool
 ) -> BuildOutcome:
-    with progress_bar(quiet) as on_progress:
+    # Stdout is for what the build did: Ray, for one, prints there that a node was lost.
+    with progress_bar(quiet) as on_progress, redirect_stdout(sys.stderr):
         return run_build(project, store, engine, names, on_progress, retrain)
 
 
