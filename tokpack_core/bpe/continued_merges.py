@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tokpack_core.bpe.continued_merges_kernel import NONE, replay
-from tokpack_core.bpe.merge_kernels import compacted, count_pairs
-from tokpack_core.bpe.merge_loop import UNLIMITED, MergeLoop, scratch_of
+from tokpack_core.bpe.merge_kernels import UNLIMITED, compacted, count_pairs
+from tokpack_core.bpe.merge_loop import MergeLoop, scratch_of
 from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, TIE_BREAKS, MergeSettings
 from tokpack_core.bpe.merges import as_symbols, byte_pairs, learn_merges
 from tokpack_core.bpe.pretoken_counts import PretokenCounts

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tokpack_core.bpe.merge_kernels import COUNT, FREE, HUGGING_FACE, KEY, LENGTH, PLACE, pair_slot
-from tokpack_core.bpe.merge_loop_kernel import replace, settle, spell, write_noted
+from tokpack_core.bpe.merge_kernels import COUNT, FREE, HUGGING_FACE, KEY, LENGTH, PLACE, UNLIMITED, pair_slot
+from tokpack_core.bpe.merge_loop_kernel import spell
+from tokpack_core.bpe.merge_step_kernel import merge_step, room_for_notes
 
 NONE = -1
-UNLIMITED = 2**62
 
 
 @njit(cache=True, nogil=True)
@@ -45,8 +45,7 @@ def replay(  # type: ignore[no-untyped-def]
     one share of scratch. Returns how many tokens there are, and the arena.
     """
     no_counts, no_pairs = np.empty(1024, np.int64), np.empty(1024, np.int64)
-    symbols_noted = np.empty((2, 1024), np.int32)
-    places_noted = np.empty((2, 1024), np.int32)
+    noted = room_for_notes()
     for k in range(left_of.size):
         if tokens == merges.shape[0]:
             break
@@ -65,28 +64,10 @@ def replay(  # type: ignore[no-untyped-def]
         kept[k] = True
         pairs[slot, COUNT] = 0
         place, number = pairs[slot, PLACE], pairs[slot, LENGTH]
-        if number > symbols_noted.shape[1]:
-            symbols_noted = np.empty((2, number), np.int32)
-            places_noted = np.empty((2, number), np.int32)
-        joined = replace(
+        # The heap that new pairs go to is of no use here: it is begun anew each time.
+        pairs, rows, pool, filled, no_counts, no_pairs, _, noted = merge_step(
             symbols,
             weights,
-            pool,
-            place,
-            place + number,
-            left,
-            right,
-            token,
-            cells,
-            numbers[0],
-            totals[0],
-            touched[0],
-            symbols_noted,
-            places_noted,
-            tally[0],
-        )
-        # The heap that new pairs go to is of no use here: it is begun anew each time.
-        pairs, rows, pool, filled, no_counts, no_pairs, _ = settle(
             pairs,
             rows,
             pool,
@@ -94,6 +75,7 @@ def replay(  # type: ignore[no-untyped-def]
             no_counts,
             no_pairs,
             0,
+            cells,
             numbers,
             totals,
             targets,
@@ -104,10 +86,11 @@ def replay(  # type: ignore[no-untyped-def]
             left,
             right,
             token,
-            joined,
+            place,
+            place + number,
+            noted,
             least,
             UNLIMITED,
             HUGGING_FACE,
         )
-        write_noted(pool, symbols_noted, places_noted, numbers[0], totals[0], targets[0], touched[0], tally[0])
     return tokens, arena

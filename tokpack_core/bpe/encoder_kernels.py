@@ -53,12 +53,11 @@ def fill_merges(merges, left, right, ranks, tokens):  # type: ignore[no-untyped-
 
 
 @njit(cache=True, forceinline=True, _nrt=False)
-def encode_short(data, first, length, byte_ids, byte_merges, merges, symbols, best, ids, at):  # type: ignore[no-untyped-def]
-    """Writes the ids of a word of up to QUADRATIC bytes to ids[at:]; returns how many. symbols, best: scratch."""
-    for k in range(length):
-        symbols[k] = byte_ids[data[first + k]]
-    for k in range(length - 1):
-        best[k] = byte_merges[np.int64(data[first + k]) << 8 | np.int64(data[first + k + 1])]
+def merge_scanned(tokens, length, best, merges):  # type: ignore[no-untyped-def]
+    """Merges tokens[:length] in place, the lowest rank first, then the leftmost; returns how many are left.
+
+    best[k] is the merge of tokens k and k + 1 (int64 [length - 1], changed).
+    """
     while length > 1:
         place = 0
         for k in range(1, length - 1):
@@ -66,15 +65,26 @@ def encode_short(data, first, length, byte_ids, byte_merges, merges, symbols, be
                 place = k
         if best[place] == NONE:
             break
-        symbols[place] = best[place] & TOKEN
+        tokens[place] = best[place] & TOKEN
         length -= 1
         for k in range(place + 1, length):
-            symbols[k] = symbols[k + 1]
+            tokens[k] = tokens[k + 1]
             best[k - 1] = best[k]
         if place + 1 < length:
-            best[place] = merge_of(merges, symbols[place], symbols[place + 1])
+            best[place] = merge_of(merges, tokens[place], tokens[place + 1])
         if place > 0:
-            best[place - 1] = merge_of(merges, symbols[place - 1], symbols[place])
+            best[place - 1] = merge_of(merges, tokens[place - 1], tokens[place])
+    return length
+
+
+@njit(cache=True, forceinline=True, _nrt=False)
+def encode_short(data, first, length, byte_ids, byte_merges, merges, symbols, best, ids, at):  # type: ignore[no-untyped-def]
+    """Writes the ids of a word of up to QUADRATIC bytes to ids[at:]; returns how many. symbols, best: scratch."""
+    for k in range(length):
+        symbols[k] = byte_ids[data[first + k]]
+    for k in range(length - 1):
+        best[k] = byte_merges[np.int64(data[first + k]) << 8 | np.int64(data[first + k + 1])]
+    length = merge_scanned(symbols, length, best, merges)
     for k in range(length):
         ids[at + k] = symbols[k]
     return length
@@ -132,12 +142,11 @@ def join(place, token, symbols, after, before, length, merges, heap, size):  # t
 
 
 @njit(cache=True, nogil=True)
-def encode_long(data, first, length, byte_ids, byte_merges, merges, ids, at):  # type: ignore[no-untyped-def]
-    """The same for a word of any length: n log n. Heap entries are rank << 32 | place, so ties go to the left."""
-    symbols = np.empty(length, np.int32)
-    after = np.empty(length, np.int32)
-    before = np.empty(length, np.int32)
-    heap = np.empty(3 * length, np.int64)
+def lay_out(data, first, length, byte_ids, byte_merges, symbols, after, before, heap):  # type: ignore[no-untyped-def]
+    """Writes the symbols of a word's bytes, the links between them and the heap of their merges, whose size it returns.
+
+    Heap entries are rank << 32 | place, so ties go to the left.
+    """
     size = 0
     for k in range(length):
         symbols[k] = byte_ids[data[first + k]]
@@ -148,6 +157,15 @@ def encode_long(data, first, length, byte_ids, byte_merges, merges, ids, at):  #
             if merge != NONE:
                 sift_up(heap, size, merge >> 32 << 32 | k)
                 size += 1
+    return size
+
+
+@njit(cache=True, forceinline=True, _nrt=False)
+def next_merge(symbols, after, length, merges, heap, size):  # type: ignore[no-untyped-def]
+    """Takes entries from the heap until one is the merge of what stands at its place today.
+
+    Returns (place, merge, size of the heap); place -1 if none is left.
+    """
     while size > 0:
         entry = heap[0]
         size -= 1
@@ -156,8 +174,23 @@ def encode_long(data, first, length, byte_ids, byte_merges, merges, ids, at):  #
         if symbols[place] < 0 or after[place] == length:
             continue
         merge = merge_of(merges, symbols[place], symbols[after[place]])
-        if merge == NONE or merge >> 32 != entry >> 32:
-            continue
+        if merge != NONE and merge >> 32 == entry >> 32:
+            return place, merge, size
+    return np.int64(-1), np.int64(NONE), size
+
+
+@njit(cache=True, nogil=True)
+def encode_long(data, first, length, byte_ids, byte_merges, merges, ids, at):  # type: ignore[no-untyped-def]
+    """The same for a word of any length: n log n."""
+    symbols = np.empty(length, np.int32)
+    after = np.empty(length, np.int32)
+    before = np.empty(length, np.int32)
+    heap = np.empty(3 * length, np.int64)
+    size = lay_out(data, first, length, byte_ids, byte_merges, symbols, after, before, heap)
+    while True:
+        place, merge, size = next_merge(symbols, after, length, merges, heap, size)
+        if place < 0:
+            break
         size = join(place, merge & TOKEN, symbols, after, before, length, merges, heap, size)
     place = 0
     count = 0

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from tokpack_core.bpe.encoder_kernels import FREE, NONE, merge_of, sift_down, sift_up
-from tokpack_core.bpe.superword_merge_kernel import grown
+from tokpack_core.bpe.merge_kernels import grown
 
 PLACE_MASK = 0xFFFFFFFF
 

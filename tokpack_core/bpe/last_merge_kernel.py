@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tokpack_core.bpe.encoder_kernels import NONE, TOKEN, join, merge_of, sift_down, sift_up
+from tokpack_core.bpe.encoder_kernels import TOKEN, join, lay_out, next_merge
 
 
 @njit(cache=True, nogil=True)
@@ -24,27 +24,12 @@ def last_merges(data, offsets, ids, longest, byte_ids, byte_merges, merges, part
         length = offsets[word + 1] - first
         if length < 2:
             continue
-        size = 0
-        for k in range(length):
-            symbols[k] = byte_ids[data[first + k]]
-            after[k] = k + 1
-            before[k] = k - 1
-            if k + 1 < length:
-                merge = byte_merges[np.int64(data[first + k]) << 8 | np.int64(data[first + k + 1])]
-                if merge != NONE:
-                    sift_up(heap, size, merge >> 32 << 32 | k)
-                    size += 1
+        size = lay_out(data, first, length, byte_ids, byte_merges, symbols, after, before, heap)
         left = right = np.int32(-1)
-        while size > 0:
-            entry = heap[0]
-            size -= 1
-            sift_down(heap, size, heap[size])
-            place = entry & TOKEN
-            if symbols[place] < 0 or after[place] == length:
-                continue
-            merge = merge_of(merges, symbols[place], symbols[after[place]])
-            if merge == NONE or merge >> 32 != entry >> 32:
-                continue
+        while True:
+            place, merge, size = next_merge(symbols, after, length, merges, heap, size)
+            if place < 0:
+                break
             left, right = symbols[place], symbols[after[place]]
             size = join(place, merge & TOKEN, symbols, after, before, length, merges, heap, size)
         if after[0] == length and symbols[0] == ids[word]:

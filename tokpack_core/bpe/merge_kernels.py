@@ -28,6 +28,8 @@ FIRST_WEIGHT = -2
 KEY, COUNT, PLACE, LENGTH = 0, 1, 2, 3
 HUGGING_FACE, LEXICOGRAPHIC_GREATEST, LEXICOGRAPHIC_SMALLEST = 0, 1, 2
 RIGHT = 0xFFFFFFFF
+UNLIMITED = 2**62
+"""More bytes than any token has, and more places than any pair."""
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
 SHIFT = np.uint64(29)
 
@@ -41,6 +43,16 @@ def pair_slot(pairs, key):  # type: ignore[no-untyped-def]
     while pairs[slot, KEY] != key and pairs[slot, KEY] != FREE:
         slot = (slot + ONE) & mask
     return slot
+
+
+@njit(cache=True)
+def grown(array, needed):  # type: ignore[no-untyped-def]
+    """The array, or a larger copy that has room for `needed` entries."""
+    if needed <= array.size:
+        return array
+    larger = np.empty(max(needed, array.size * 3 // 2), array.dtype)
+    larger[: array.size] = array
+    return larger
 
 
 @njit(cache=True)

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tokpack_core.bpe.merge_kernels import UNLIMITED
 from tokpack_core.bpe.merge_loop_kernel import replace, settle, share_begins, write_noted
 from tokpack_core.bpe.merge_while_kernel import heap_of, merge_while
 
 MANY = 4_000
 """Places of a pair for which threads are worth while: 0.4 ms of work. Half of all the work on 155 MB of text."""
-UNLIMITED = 2**62
 Pairs = tuple[npt.NDArray[np.int64], int, npt.NDArray[np.int32], int]
 """Table, entries, pool and how much of the pool is filled: see `merge_kernels`."""
 Array = npt.NDArray[Any]

@@ -22,6 +22,7 @@ from tokpack_core.bpe.merge_kernels import (
     KEY,
     LENGTH,
     PLACE,
+    grown,
     pair_slot,
     push,
     resized,
@@ -179,11 +180,8 @@ def settle(  # type: ignore[no-untyped-def]
         take(pairs, right, left, joined)
     while 2 * (rows + born) > pairs.shape[0]:
         pairs, rows = resized(pairs, 2 * pairs.shape[0], threshold)
-    if heaped + born > heap_counts.size:
-        room = max(heaped + born, heap_counts.size * 3 // 2)
-        larger_counts, larger_pairs = np.empty(room, np.int64), np.empty(room, np.int64)
-        larger_counts[:heaped], larger_pairs[:heaped] = heap_counts[:heaped], heap_pairs[:heaped]
-        heap_counts, heap_pairs = larger_counts, larger_pairs
+    heap_counts = grown(heap_counts, heaped + born)
+    heap_pairs = grown(heap_pairs, heaped + born)
     if filled + places > pool.size:
         pool, filled = with_room(pairs, pool, threshold, places)
     token_length = begins[token + 1] - begins[token]

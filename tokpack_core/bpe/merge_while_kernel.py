@@ -16,7 +16,8 @@ from tokpack_core.bpe.merge_kernels import (
     push,
     replace_top,
 )
-from tokpack_core.bpe.merge_loop_kernel import replace, settle, spell, write_noted
+from tokpack_core.bpe.merge_loop_kernel import spell
+from tokpack_core.bpe.merge_step_kernel import merge_step, room_for_notes
 
 
 @njit(cache=True)
@@ -72,8 +73,7 @@ def merge_while(  # type: ignore[no-untyped-def]
     Returns (place, stop, tokens, arena, and what `settle` returns): a pair of `many` places or more is taken from the
     heap and its token spelled, but pool[place:stop] is left to be replaced; place -1 if all is done.
     """
-    symbols_noted = np.empty((2, 1024), np.int32)
-    places_noted = np.empty((2, 1024), np.int32)
+    noted = room_for_notes()
     place, stop = np.int64(-1), np.int64(-1)
     while tokens < merges.shape[0] and heaped > 0:
         key = heap_pairs[0]
@@ -99,27 +99,9 @@ def merge_while(  # type: ignore[no-untyped-def]
         stop = place + number
         if number >= many:
             break
-        if number > symbols_noted.shape[1]:
-            symbols_noted = np.empty((2, number), np.int32)
-            places_noted = np.empty((2, number), np.int32)
-        joined = replace(
+        pairs, rows, pool, filled, heap_counts, heap_pairs, heaped, noted = merge_step(
             symbols,
             weights,
-            pool,
-            place,
-            stop,
-            left,
-            right,
-            token,
-            cells,
-            numbers[0],
-            totals[0],
-            touched[0],
-            symbols_noted,
-            places_noted,
-            tally[0],
-        )
-        pairs, rows, pool, filled, heap_counts, heap_pairs, heaped = settle(
             pairs,
             rows,
             pool,
@@ -127,6 +109,7 @@ def merge_while(  # type: ignore[no-untyped-def]
             heap_counts,
             heap_pairs,
             heaped,
+            cells,
             numbers,
             totals,
             targets,
@@ -137,11 +120,12 @@ def merge_while(  # type: ignore[no-untyped-def]
             left,
             right,
             token,
-            joined,
+            place,
+            stop,
+            noted,
             threshold,
             below_length,
             tie_break,
         )
-        write_noted(pool, symbols_noted, places_noted, numbers[0], totals[0], targets[0], touched[0], tally[0])
         place = np.int64(-1)
     return place, stop, tokens, arena, pairs, rows, pool, filled, heap_counts, heap_pairs, heaped

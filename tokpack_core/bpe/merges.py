@@ -27,8 +27,8 @@ from tokpack_core.bpe.byte_pair_kernels import (
     write_places,
     write_symbols,
 )
-from tokpack_core.bpe.merge_kernels import FIRST_WEIGHT, compacted, count_pairs
-from tokpack_core.bpe.merge_loop import UNLIMITED, MergeLoop, Pairs
+from tokpack_core.bpe.merge_kernels import FIRST_WEIGHT, UNLIMITED, compacted, count_pairs
+from tokpack_core.bpe.merge_loop import MergeLoop, Pairs
 from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, TIE_BREAKS, Merges, MergeSettings
 from tokpack_core.bpe.pretoken_counts import PretokenCounts
 from tokpack_core.errors import InputError

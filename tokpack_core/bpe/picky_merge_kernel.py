@@ -16,9 +16,18 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tokpack_core.bpe.merge_kernels import FIRST_WEIGHT, FREE, INTERIOR, RIGHT, pair_slot, push, replace_top, resized
+from tokpack_core.bpe.merge_kernels import (
+    FIRST_WEIGHT,
+    FREE,
+    INTERIOR,
+    RIGHT,
+    grown,
+    pair_slot,
+    push,
+    replace_top,
+    resized,
+)
 from tokpack_core.bpe.merge_loop_kernel import spell
-from tokpack_core.bpe.superword_merge_kernel import grown
 from tokpack_core.bpe.word_table_kernels import ONE, mixed, word_key
 
 KEY, COUNT, CHAIN, TOUCHED = 0, 1, 2, 3

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tokpack_core.bpe.superword_encoder_kernels import SCANNED, merge_heaped, merge_scanned
+from tokpack_core.bpe.superword_encoder_kernels import SCANNED, merge_piece
 
 
 @njit(cache=True, nogil=True)
@@ -45,12 +45,7 @@ def without_residues(ids, id_ends, sizes, parts, merges):  # type: ignore[no-unt
                     out[written] = token
                     written += 1
         if split:
-            length = written - first
-            if length <= SCANNED:
-                length = merge_scanned(out[first:written], length, best, merges)
-            else:
-                length = merge_heaped(out[first:written], length, merges)
-            written = first + length
+            written = first + merge_piece(out[first:written], written - first, best, merges)
         start = id_ends[word]
         begins[word + 1] = written
     return out[:written].copy(), begins

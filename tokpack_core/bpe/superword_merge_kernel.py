@@ -13,24 +13,22 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tokpack_core.bpe.intrinsics import prefetch
 from tokpack_core.bpe.merge_kernels import (
     COUNT,
-    FIRST_WEIGHT,
     FREE,
-    INTERIOR,
     KEY,
     LENGTH,
     PLACE,
     RIGHT,
+    UNLIMITED,
     count_pairs,
+    grown,
     pair_slot,
     push,
     replace_top,
-    resized,
-    with_room,
 )
-from tokpack_core.bpe.merge_loop_kernel import AFTER, AHEAD, BEFORE, forget, note, spell, take
+from tokpack_core.bpe.merge_loop_kernel import spell
+from tokpack_core.bpe.merge_step_kernel import merge_step, room_for_notes
 from tokpack_core.bpe.word_table_kernels import ONE, mixed, word_key
 
 SPACE, COLON = 0x20, 0x3A
@@ -73,16 +71,6 @@ def known_spellings(arena, begins, tokens, most_tokens):  # type: ignore[no-unty
     return known
 
 
-@njit(cache=True)
-def grown(array, needed):  # type: ignore[no-untyped-def]
-    """The array, or a larger copy that has room for `needed` entries."""
-    if needed <= array.size:
-        return array
-    larger = np.empty(max(needed, array.size * 3 // 2), array.dtype)
-    larger[: array.size] = array
-    return larger
-
-
 @njit(cache=True, nogil=True)
 def merge_superwords(  # type: ignore[no-untyped-def]
     symbols,
@@ -121,13 +109,12 @@ def merge_superwords(  # type: ignore[no-untyped-def]
             heaped += 1
     filled = pool.size
     cells = np.ones(most_tokens, np.int32)
-    numbers = np.zeros((2, most_tokens), np.int32)
-    totals = np.zeros((2, most_tokens), np.int64)
-    targets = np.empty((2, most_tokens), np.int64)
-    touched = np.empty((2, most_tokens), np.int32)
-    symbols_noted = np.empty((2, 1024), np.int32)
-    places_noted = np.empty((2, 1024), np.int32)
-    tally = np.zeros(4, np.int64)
+    numbers = np.zeros((1, 2, most_tokens), np.int32)
+    totals = np.zeros((1, 2, most_tokens), np.int64)
+    targets = np.empty((1, 2, most_tokens), np.int64)
+    touched = np.empty((1, 2, most_tokens), np.int32)
+    tally = np.zeros((1, 4), np.int64)
+    noted = room_for_notes()
     walked = 0
     waiting = np.full(word_counts.size + 1, -1, np.int64)
     parked = np.empty(1024, np.int64)
@@ -189,77 +176,32 @@ def merge_superwords(  # type: ignore[no-untyped-def]
         rows[token, 0], rows[token, 1], rows[token, 2], rows[token, 3] = left, right, count, walked
         pairs[slot, COUNT] = 0
         place, number = pairs[slot, PLACE], pairs[slot, LENGTH]
-        if number > symbols_noted.shape[1]:
-            symbols_noted = np.empty((2, number), np.int32)
-            places_noted = np.empty((2, number), np.int32)
-        left_cells, right_cells = cells[left], cells[right]
-        joined = np.int64(0)
-        after_last = -1
-        border = -1
-        for k in range(place, place + number):
-            prefetch(symbols, pool[min(k + AHEAD, place + number - 1)])
-            at = pool[k]
-            middle = at + left_cells
-            if symbols[at] != left or symbols[middle] != right:
-                continue
-            following = middle + right_cells
-            if border < following:
-                border = following
-                while symbols[border] >= INTERIOR:
-                    border += 1
-            weight = weights[FIRST_WEIGHT - symbols[border]]
-            before, after = symbols[at - 1], symbols[following]
-            if before >= 0:
-                if at == after_last:
-                    joined += weight
-                    totals[AFTER, left] -= weight
-                first = at - cells[before]
-                note(BEFORE, before, first, weight, numbers, totals, touched, symbols_noted, places_noted, tally)
-            if after >= 0:
-                note(AFTER, after, at, weight, numbers, totals, touched, symbols_noted, places_noted, tally)
-            symbols[middle - 1] = INTERIOR
-            symbols[middle] = INTERIOR
-            symbols[at] = token
-            symbols[following - 1] = token
-            after_last = following
-        for k in range(tally[2 + BEFORE]):
-            before = touched[BEFORE, k]
-            if before != token:
-                take(pairs, before, left, totals[BEFORE, before])
-        if joined:
-            take(pairs, right, left, joined)
-        for k in range(tally[2 + AFTER]):
-            after = touched[AFTER, k]
-            if totals[AFTER, after]:
-                take(pairs, right, after, totals[AFTER, after])
-        born = tally[2] + tally[3]
-        while 2 * (used + born) > pairs.shape[0]:
-            pairs, used = resized(pairs, 2 * pairs.shape[0], threshold)
-        heap_counts = grown(heap_counts, heaped + born)
-        heap_pairs = grown(heap_pairs, heaped + born)
-        if filled + tally[BEFORE] + tally[AFTER] > pool.size:
-            pool, filled = with_room(pairs, pool, threshold, tally[BEFORE] + tally[AFTER])
-        for side in range(2):
-            for k in range(tally[2 + side]):
-                neighbour = touched[side, k]
-                count = totals[side, neighbour]
-                targets[side, neighbour] = -1
-                if count < threshold or (side == AFTER and neighbour == token):
-                    continue
-                first, second = (np.int64(neighbour), token) if side == BEFORE else (token, np.int64(neighbour))
-                key = first << 32 | second
-                slot = pair_slot(pairs, key)
-                used += pairs[slot, KEY] == FREE
-                pairs[slot, KEY], pairs[slot, COUNT] = key, count
-                pairs[slot, PLACE], pairs[slot, LENGTH] = filled, numbers[side, neighbour]
-                targets[side, neighbour] = filled
-                filled += numbers[side, neighbour]
-                push(heap_counts, heap_pairs, heaped, count, key, tie_break, arena, begins)
-                heaped += 1
-            for k in range(tally[side]):
-                target = targets[side, symbols_noted[side, k]]
-                if target >= 0:
-                    pool[target] = places_noted[side, k]
-                    targets[side, symbols_noted[side, k]] = target + 1
-        forget(numbers, totals, touched, tally)
+        pairs, used, pool, filled, heap_counts, heap_pairs, heaped, noted = merge_step(
+            symbols,
+            weights,
+            pairs,
+            used,
+            pool,
+            filled,
+            heap_counts,
+            heap_pairs,
+            heaped,
+            cells,
+            numbers,
+            totals,
+            targets,
+            touched,
+            tally,
+            arena,
+            begins,
+            left,
+            right,
+            token,
+            place,
+            place + number,
+            noted,
+            threshold,
+            UNLIMITED,
+            tie_break,
+        )
     return tokens, arena, walked, sizes[walked] + tokens - base >= size_wanted

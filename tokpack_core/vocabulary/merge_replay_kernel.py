@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tokpack_core.bpe.encoder_kernels import LENGTH_BITS, NONE, TOKEN, join, merge_of, sift_down, sift_up
+from tokpack_core.bpe.encoder_kernels import LENGTH_BITS, TOKEN, join, lay_out, next_merge
 from tokpack_core.bpe.word_table_kernels import ENTRY_MASK, ONE, VALUE, slot_of, word_key
 
 
@@ -50,29 +50,14 @@ def replay(  # type: ignore[no-untyped-def]
         weight = weights[word]
         if length == 0:
             continue
-        size = 0
-        for k in range(length):
-            symbols[k] = byte_ids[data[first + k]]
-            after[k] = k + 1
-            before[k] = k - 1
-            if k + 1 < length:
-                merge = byte_merges[np.int64(data[first + k]) << 8 | np.int64(data[first + k + 1])]
-                if merge != NONE:
-                    sift_up(heap, size, merge >> 32 << 32 | k)
-                    size += 1
+        size = lay_out(data, first, length, byte_ids, byte_merges, symbols, after, before, heap)
         cut = 0
         meals = 0
-        while size > 0:
-            entry = heap[0]
-            size -= 1
-            sift_down(heap, size, heap[size])
-            place = entry & TOKEN
-            if symbols[place] < 0 or after[place] == length:
-                continue
+        while True:
+            place, merge, size = next_merge(symbols, after, length, merges, heap, size)
+            if place < 0:
+                break
             gone = after[place]
-            merge = merge_of(merges, symbols[place], symbols[gone])
-            if merge == NONE or merge >> 32 != entry >> 32:
-                continue
             while cut < cuts.size and merge >> 32 >= cuts[cut]:
                 at = 0
                 while at < length:
