@@ -9,10 +9,10 @@ from tests.small_project import SmallProject, write_small_project
 from tests.tokenizer_samples import trained
 from tokpack_core.config import TokenizerChecks
 from tokpack_core.packing.truncation import PackingFigures
-from tokpack_core.stages import export_checks, report
+from tokpack_core.stages import export_checks, report, report_checks
 from tokpack_core.stages.export_checks import readable_verdict, tokens_verdict
 from tokpack_core.stages.pack import nothing_lost_verdict
-from tokpack_core.stages.report import agreement_verdict, pits_verdict, round_trip_verdict
+from tokpack_core.stages.report_checks import agreement_verdict, pits_verdict, round_trip_verdict
 from tokpack_core.vocabulary.pits import REMEDIES, find_pits
 
 
@@ -71,7 +71,9 @@ def test_severity_of_the_agreement_is_configured(tmp_path: Path, severity: str) 
     assert limits == TokenizerChecks(
         normalization_agreement=severity, rare_below=2, max_rare_token_share=0.5, min_vocabulary_utilization=0.5
     )
-    assert report.checks(project.load().tokenizers["bpe_600"])["normalization_agreement"] == (severity == "block")
+    assert report_checks.checks(project.load().tokenizers["bpe_600"])["normalization_agreement"] == (
+        severity == "block"
+    )
     project.build("vocabulary_report/bpe_600")
     verdict = next(v for v in report.verdicts(project.work(), "bpe_600") if v.name == "normalization_agreement")
     assert verdict.blocking == (severity == "block")

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokpack_core.commands.encode import gathered, weight
+from tokpack_core.commands.encode_run import gathered, weight
 
 LIMIT = 150
 

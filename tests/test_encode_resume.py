@@ -17,10 +17,10 @@ from tests.test_merge import same_bytes
 
 DIES = """
 import os, sys
-from tokpack_core.commands import encode, token_files
+from tokpack_core.commands import encode_run, token_files
 from tokpack_core.corpus import compression, lines
 compression.BLOCK_BYTES = lines.BLOCK_BYTES = 1000
-encode.CHECKPOINT_BYTES, encode.ENCODE_BYTES = 2000, 1
+encode_run.CHECKPOINT_BYTES, encode_run.ENCODE_BYTES = 2000, 1
 left = int(sys.argv.pop(1))
 append = token_files.TokenFiles.append
 def dying(self, number, encoded):

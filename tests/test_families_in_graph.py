@@ -10,7 +10,7 @@ from tests.test_graph import expected_documents
 from tokpack_core.errors import ConfigError, InputError
 from tokpack_core.megatron.indexed_reader import IndexedReader
 from tokpack_core.megatron.verify import verify
-from tokpack_core.stages import export, report
+from tokpack_core.stages import export, report, report_checks
 
 LENIENT = "checks: {rare_below: 1, max_rare_token_share: 1.0, min_vocabulary_utilization: 0.0}"
 STRICT = "checks: {rare_below: 2, max_rare_token_share: 0.5, min_vocabulary_utilization: 0.5}"
@@ -60,7 +60,7 @@ def test_lossy_families(project: SmallProject, family: str) -> None:
     assert not verdicts["round_trip"].passed
     assert not verdicts["round_trip"].blocking
     assert f"{family} does not keep all text, by its nature" in verdicts["round_trip"].explanation
-    assert not report.checks(project.work().project.tokenizers["bpe_600"])["round_trip"]
+    assert not report_checks.checks(project.work().project.tokenizers["bpe_600"])["round_trip"]
 
 
 @pytest.mark.parametrize("options", ["family: boundless_bpe", "family: superbpe\n    joins: words\n    export: hf"])

@@ -21,7 +21,8 @@ from tokpack_assets.environment import HOST, REPORTS_PORT, configs_folder
 from tokpack_core.config.files import load_project
 from tokpack_core.errors import TokpackError
 from tokpack_core.stages.asset import read_json
-from tokpack_core.stages.report import PAGE, REPORT, STAGE, judge
+from tokpack_core.stages.report import PAGE, REPORT, STAGE
+from tokpack_core.stages.report_checks import judge
 from tokpack_core.verdict import Verdict
 from tokpack_core.vocabulary.report import SCHEMA_VERSION
 from tokpack_core.vocabulary.report_page import render_page

@@ -10,7 +10,7 @@ from typing import Any
 from tokpack_core.config import Project
 from tokpack_core.config.faults import nearest
 from tokpack_core.errors import ConfigError
-from tokpack_core.stages import corpus, export, export_checks, normalize, pack, report, shards, tokenizer
+from tokpack_core.stages import corpus, export, export_checks, normalize, pack, report, report_checks, shards, tokenizer
 from tokpack_core.stages.asset import Built, Workplace, build_under_lease
 from tokpack_core.store.actions import json_digest
 from tokpack_core.verdict import Verdict
@@ -127,7 +127,7 @@ def tokenizer_plans(project: Project, name: str) -> Iterator[AssetPlan]:
         code_version(report.VERSION, report.parameters(config)),
         report.parameters(config),
         partial(report.build, tokenizer=name),
-        report.checks(config),
+        report_checks.checks(config),
         partial(report.verdicts, tokenizer=name),
     )
 
