@@ -9,8 +9,9 @@ document. A part may only end where no token can cross, which depends on the fam
 - wordpiece, character: between a line end and a letter. Neither merges across, nor does normalization.
 - sentencepiece_bpe: between a character that is no white space and a space. In the models that we train, a space
   stands in a piece only at its start or among spaces. Merges are local, so the parts' ids are those of the whole.
-  Unigram sums scores in 32 bits over the whole text, and starting anew can turn a near tie (3 tokens in 4.6
-  million), so it is not cut.
+- sentencepiece_unigram, modular_unigram: there, and between a line end or punctuation and a letter of Chinese or
+  Japanese, since no piece is of two scripts; where sums of scores are exact (see `exact_scores`), for else starting
+  anew can turn a near tie, and the text is not cut.
 
 A document that has no such place in reach is encoded whole.
 """
@@ -26,12 +27,15 @@ import pyarrow as pa
 from tokpack_core.tokenizers.encoded import Encoded, concatenate
 from tokpack_core.tokenizers.text_batches import BATCH_BYTES, text_batches
 
+UNIGRAM = re.compile(r"(?<=\S)(?= )|(?<=[\n。，！？])(?=[ぁ-ゖァ-ヺ一-鿿])")
 PLACES = {
     "byte_bpe": re.compile(r"(?<=\S\n)(?=[^\W\d_])"),
     "word": re.compile(r"(?<=\S\n)(?=[^\W\d_])"),
     "wordpiece": re.compile(r"(?<=\n)(?=[^\W\d_])"),
     "character": re.compile(r"(?<=\n)(?=[^\W\d_])"),
     "sentencepiece_bpe": re.compile(r"(?<=\S)(?= )"),
+    "sentencepiece_unigram": UNIGRAM,
+    "modular_unigram": UNIGRAM,
 }
 
 

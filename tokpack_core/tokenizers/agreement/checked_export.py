@@ -10,10 +10,10 @@ A byte-level BPE of one regex also gets a folder `tiktoken`, if tiktoken gives t
 tokens from it; else the manifest says why there is none.
 
 A SentencePiece tokenizer also gets a folder `transformers`, for AutoTokenizer and Megatron's HuggingFaceTokenizer (see
-`sentencepiece_export`). That is a translation into other arithmetic: sentencepiece adds up Unigram's scores over a text
-in 32 bits, Hugging Face tokenizers in 64, and a near tie late in a long text may go the other way. The manifest says
-how many documents and tokens of the sample differ and how the first begins; if it is more than one token in a thousand,
-or anything else differs, the folder is left out.
+`sentencepiece/export`). Unigram's scores are summed up by sentencepiece in 32 bits, by Hugging Face tokenizers in 64:
+the ids must be the same of all documents in which no sum is rounded (`sentencepiece/exact_scores`: ordinary text up to
+some 900 kB). Longer ones are counted (`rounded_sums`), and how many documents and tokens of them differ and how the
+first begins; if it is more than one token in a thousand, or anything else differs, the folder is left out.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tokenizers import Tokenizer as Engine
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.agreement.normalization import differing_documents
 from tokpack_core.tokenizers.byteification.token_bytes import META_SPACE
-from tokpack_core.tokenizers.encoded import Encoded, from_lists
+from tokpack_core.tokenizers.encoded import Bools, Encoded, from_lists
 from tokpack_core.tokenizers.huggingface import model as huggingface
 from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer, split_documents
 from tokpack_core.tokenizers.protocol import Tokenizer
@@ -116,20 +116,31 @@ def save_checked(tokenizer: Tokenizer, folder: Path, texts: pa.Array) -> dict[st
     if isinstance(tokenizer, SentencePieceTokenizer):
         compared = without_strings(compared, [META_SPACE])
         figures = {"documents": len(compared), "left_out": len(texts) - len(compared)}
-        ours = tokenizer.encode(compared)
-        reader = by_sentencepiece(folder / sentencepiece_model.FILE_NAME)
-        refuse(first_difference(reader, tokenizer, compared, ours), tokenizer)
-        tokenizer.save_for_transformers(folder / FOR_TRANSFORMERS)
-        reader = by_tokenizers(folder / FOR_TRANSFORMERS / huggingface.FILE_NAME)
-        figures["transformers"] = differences(reader, tokenizer, compared, ours)
-        if not figures["transformers"]["written"]:
-            shutil.rmtree(folder / FOR_TRANSFORMERS)
+        figures |= save_sentencepiece(tokenizer, folder, compared)
     elif tokenizer.family != "litetoken" and (folder / huggingface.FILE_NAME).is_file():
         ours = tokenizer.encode(compared)
         reader = by_tokenizers(folder / huggingface.FILE_NAME)
         refuse(first_difference(reader, tokenizer, compared, ours), tokenizer)
         if isinstance(tokenizer, HuggingFaceTokenizer) and tokenizer.family == "byte_bpe":
             figures["tiktoken"] = saved_for_tiktoken(tokenizer, folder / tiktoken_export.FOLDER, compared, ours)
+    return figures
+
+
+def save_sentencepiece(tokenizer: SentencePieceTokenizer, folder: Path, texts: pa.Array) -> dict[str, Any]:
+    """Compares the model with what sentencepiece reads from it, and adds its translation if that is good."""
+    ours = tokenizer.encode(texts)
+    exact = tokenizer.sums_exactly(ours)
+    figures: dict[str, Any] = {} if exact.all() else {"rounded_sums": int((~exact).sum())}
+    read = differences(by_sentencepiece(folder / sentencepiece_model.FILE_NAME), tokenizer, texts, ours, exact)
+    if not read["written"]:
+        refuse(read["first_difference"], tokenizer)
+    if read["differing_documents"]:
+        figures["sentencepiece"] = read
+    tokenizer.save_for_transformers(folder / FOR_TRANSFORMERS)
+    translated = folder / FOR_TRANSFORMERS / huggingface.FILE_NAME
+    figures["transformers"] = differences(by_tokenizers(translated), tokenizer, texts, ours, exact)
+    if not figures["transformers"]["written"]:
+        shutil.rmtree(folder / FOR_TRANSFORMERS)
     return figures
 
 
@@ -183,15 +194,18 @@ def first_difference(reader: Reader, tokenizer: Tokenizer, texts: pa.Array, ours
     return None
 
 
-def differences(reader: Reader, tokenizer: Tokenizer, texts: pa.Array, ours: Encoded) -> dict[str, Any]:
-    """How far a translation agrees: documents with other ids, the first difference, and whether it is good enough."""
+def differences(reader: Reader, tokenizer: Tokenizer, texts: pa.Array, ours: Encoded, exact: Bools) -> dict[str, Any]:
+    """How far a reader agrees: documents with other ids, the first difference, and whether it is good enough.
+
+    `exact`: documents that must have the same ids.
+    """
     theirs = from_lists(reader.encode(texts.to_pylist()))
     other = differing_documents(ours, theirs)
     tokens = sum(differing_tokens(ours, theirs, document) for document in other)
     same = texts.take(pa.array(sorted(set(range(len(texts))) - set(other)), pa.int64()))
     elsewhere = first_difference(reader, tokenizer, same, tokenizer.encode(same))
     first = elsewhere or (f"the text that begins {texts[other[0]].as_py()[:80]!r}" if other else None)
-    good = elsewhere is None and tokens <= MOST_DIFFERING * ours.ids.size
+    good = elsewhere is None and not exact[other].any() and tokens <= MOST_DIFFERING * ours.ids.size
     differing = {"differing_documents": len(other), "differing_tokens": tokens, "first_difference": first}
     return differing | {"written": good}
 

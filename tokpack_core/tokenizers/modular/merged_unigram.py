@@ -4,9 +4,7 @@ Each language has a Unigram of its own of `vocab_size` entries, trained as `sent
 union of their pieces, each once, with probabilities fitted on the text of all languages (see `unigram_em`). A
 sub-tokenizer has the pieces of its languages with these probabilities.
 
-Scores, the logarithms of probabilities, are rounded to multiples of 1 / FRACTION: their sums over a text are then exact
-in the 32 bits of SentencePiece (up to 2^24 / FRACTION) as in the 64 of Hugging Face tokenizers, and both libraries give
-the same ids.
+Scores, the logarithms of probabilities, are rounded, so that their sums are exact in all libraries (`exact_scores`).
 
 Ids: special tokens, 256 byte pieces, then pieces by falling probability, of equal ones by their bytes. Which ids a
 language has is its entry in `lang_to_ids.json`. A language whose text gives fewer pieces gets as many as there are.
@@ -23,13 +21,13 @@ from tokpack_core.config import TrainConfig, UnicodeForm
 from tokpack_core.tokenizers.byteification.token_bytes import META_SPACE
 from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.modular.language_texts import LabelledTexts, LanguageTexts, by_language
+from tokpack_core.tokenizers.sentencepiece.exact_scores import on_grid
 from tokpack_core.tokenizers.sentencepiece.model import SentencePieceTokenizer
 from tokpack_core.tokenizers.sentencepiece.proto import NORMAL, pieces, with_new_pieces
 from tokpack_core.tokenizers.sentencepiece.training import VocabularyTooLarge, train_sentencepiece
 from tokpack_core.tokenizers.sentencepiece.unigram_em import fit
 from tokpack_core.tokenizers.sentencepiece.words import SeenText, count_words
 
-FRACTION = 32
 SUMMED = ("documents", "bytes", "bytes_dropped", "reserved_characters")
 SETTINGS = ("vocab_size", "character_coverage", "required_characters")
 
@@ -50,7 +48,7 @@ def train_modular_unigram(
     own = {module: ordinary(tokenizer) for module, tokenizer in alone.items()}
     union = sorted(set(chain.from_iterable(own.values())))
     fitted = fit([piece.replace(META_SPACE, " ") for piece in union], words)
-    scores = np.round(fitted.log_p * FRACTION) / FRACTION
+    scores = on_grid(fitted.log_p)
     order = np.argsort(-scores, kind="stable").tolist()
     fixed = [entry for entry in pieces(first.model) if entry[2] != NORMAL[0]]
     found = [(union[place], float(scores[place]), NORMAL[0]) for place in order]

@@ -36,6 +36,13 @@ from tokpack_core.tokenizers.byteification.token_bytes import META_SPACE, ByteDe
 from tokpack_core.tokenizers.encoded import Encoded, from_lists
 from tokpack_core.tokenizers.long_documents import encode_bounded
 from tokpack_core.tokenizers.metadata import Metadata, kept_languages, write_metadata
+from tokpack_core.tokenizers.sentencepiece.exact_scores import (
+    EXACT_UNITS,
+    FRACTION,
+    LONGEST_EXACT,
+    UNKNOWN_PENALTY,
+    largest_exact_sum,
+)
 from tokpack_core.tokenizers.sentencepiece.export import as_tokenizer_json
 from tokpack_core.tokenizers.sentencepiece.proto import (
     NORMAL,
@@ -47,6 +54,7 @@ from tokpack_core.tokenizers.sentencepiece.proto import (
     with_new_pieces,
     with_pieces,
 )
+from tokpack_core.tokenizers.text_batches import BATCH_BYTES
 from tokpack_core.tokenizers.unicode_forms import form_applied
 
 if TYPE_CHECKING:
@@ -78,6 +86,10 @@ class SentencePieceTokenizer:
         self._loading = threading.Lock()
         self._fast: SentencePieceEngine | None = None
         self._choice = EncoderChoice("sentencepiece")
+        self._exact_sum = None if merges_pairs(model) else largest_exact_sum(self.pieces()[1])
+        exact = self._exact_sum is None or self._exact_sum >= EXACT_UNITS / FRACTION
+        self._cut_as = self.family if exact else ""
+        self._cut_at = BATCH_BYTES if self._exact_sum is None else LONGEST_EXACT
         self._vocabulary = self._build_vocabulary()
         self._byte_decoder = ByteDecoder(self._vocabulary, self.vocab_size)
 
@@ -106,7 +118,16 @@ class SentencePieceTokenizer:
                 self._tried = True
 
     def _encode_by_library(self, texts: pa.Array) -> Encoded:
-        return encode_bounded(self._encode_batch, texts, self.family)
+        return encode_bounded(self._encode_batch, texts, self._cut_as, self._cut_at)
+
+    def sums_exactly(self, encoded: Encoded) -> NDArray[np.bool_]:
+        """bool [documents]: where no sum of scores is rounded (see `exact_scores`); of BPE, which has none, all."""
+        if self._exact_sum is None:
+            return np.ones(encoded.documents, bool)
+        _, scores, ordinary = self.pieces()
+        costs = np.where(ordinary, -scores, UNKNOWN_PENALTY - scores.min()).astype(np.float64)
+        sums = np.concatenate([np.zeros(1), np.cumsum(costs[encoded.ids])])
+        return np.diff(sums[encoded.offsets]) <= self._exact_sum
 
     def decode(self, encoded: Encoded) -> pa.Array:
         return self._byte_decoder.decode(encoded, drop_first_space=self._dummy_prefix)

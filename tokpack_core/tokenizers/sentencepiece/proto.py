@@ -11,8 +11,11 @@ absent; BPE is 2), input_format = 7 and seed_sentencepieces_file = 54, a path; N
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
 
 PIECES = 1
 PIECE_STRING, PIECE_SCORE, PIECE_TYPE = 1, 2, 3
@@ -109,11 +112,19 @@ def with_new_pieces(model: bytes, pieces: Sequence[tuple[str, float, int]]) -> b
     return b"".join([*(as_piece(*piece) for piece in pieces), *others])
 
 
+def with_scores(model: bytes, change: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]) -> bytes:
+    """The model with other scores of its ordinary pieces, of which `change` is given all."""
+    texts, scores, kinds = zip(*pieces(model), strict=True)
+    ordinary = np.array(kinds) == NORMAL[0]
+    changed = np.array(scores, np.float64)
+    changed[ordinary] = change(changed[ordinary])
+    return with_new_pieces(model, list(zip(texts, changed.tolist(), kinds, strict=True)))
+
+
 def with_equal_scores(model: bytes, score: float) -> bytes:
     """The model as a Unigram one in which every ordinary piece has the same score."""
-    equal = [(text, score if kind == NORMAL[0] else own, kind) for text, own, kind in pieces(model)]
     parts = []
-    for number, _, spec, whole in fields(with_new_pieces(model, equal)):
+    for number, _, spec, whole in fields(with_scores(model, lambda scores: np.full_like(scores, score))):
         if number == TRAINER_SPEC:
             others = [field for inner, _, _, field in fields(spec) if inner != MODEL_TYPE]
             whole = message(number, [*others, varint(MODEL_TYPE << 3) + UNIGRAM])

@@ -10,6 +10,7 @@ What the library would do with training text, and what is done about it here:
   hold stand in for both, so code keeps its indentation, and the pieces get their characters back.
 - Its seed pieces for Unigram ignore the counts: they are found here (`seed_pieces`) and given as a file.
 - Paths of that file and of the rule table would stand in the model, and are removed.
+- Unigram's scores are rounded, so that their sums are exact (`exact_scores`).
 
 Pieces have at most 16 characters (the library's default). Threads are a constant, because they shape Unigram's sums.
 Words come in byte order: neither family depends on the order of documents.
@@ -45,8 +46,9 @@ from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.byteification.token_bytes import META_SPACE
 from tokpack_core.tokenizers.common_hanzi import level_one_hanzi
 from tokpack_core.tokenizers.metadata import Metadata
+from tokpack_core.tokenizers.sentencepiece.exact_scores import on_grid
 from tokpack_core.tokenizers.sentencepiece.model import SentencePieceTokenizer
-from tokpack_core.tokenizers.sentencepiece.proto import as_published
+from tokpack_core.tokenizers.sentencepiece.proto import as_published, with_scores
 from tokpack_core.tokenizers.sentencepiece.seed_pieces import SeedPieces, seed_pieces
 from tokpack_core.tokenizers.sentencepiece.seed_vocabulary import entries_kept, read_seed_vocabulary, with_entries
 from tokpack_core.tokenizers.sentencepiece.words import LONGEST, SeenText, Words, count_words
@@ -109,6 +111,8 @@ def train_sentencepiece(config: TrainConfig, texts: Iterator[pa.Array], unicode:
     }
     metadata = Metadata(config.family, unicode, special_tokens, described, training)
     published = as_published(model, {stand_in: character for character, stand_in in stand_ins.items()})
+    if config.family == "sentencepiece_unigram":
+        published = with_scores(published, on_grid)
     tokenizer = SentencePieceTokenizer(published, metadata, "the trained tokenizer")
     if entries:
         kept = entries_kept(entries, tokenizer.vocabulary()["token"].to_pylist())

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokpack_core.bpe.pretoken_counts import PretokenCounts
+from tokpack_core.tokenizers.sentencepiece.exact_scores import UNKNOWN_PENALTY
 from tokpack_core.tokenizers.sentencepiece.piece_trie import piece_trie
 from tokpack_core.tokenizers.sentencepiece.piece_trie_kernels import BEGIN
 from tokpack_core.tokenizers.sentencepiece.unigram_em_kernels import expect
@@ -21,8 +22,6 @@ from tokpack_core.tokenizers.sentencepiece.unigram_em_kernels import expect
 MOST_ROUNDS = 50
 TOLERANCE = 1e-4
 LEAST = 0.5
-UNKNOWN_PENALTY = 10.0
-"""Nats that a character without a piece is below the least probable piece, as in SentencePiece."""
 
 
 @dataclass(frozen=True)
