@@ -19,6 +19,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, normalizers, pre_tokeniz
 from tests.tokenizer_samples import EOD, HOSTILE, SPECIAL_TOKENS, documents, ordinary_text, train
 from tokpack_core.bpe import encoder as encoder_module
 from tokpack_core.bpe.encoder import ByteBpeEncoder, from_ranks
+from tokpack_core.bpe.window_kernels import WINDOW
 from tokpack_core.config import SpecialTokens, TrainConfig
 from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.agreement.hard_texts import hard_texts
@@ -52,8 +53,8 @@ def by_library(engine: Tokenizer, texts: pa.Array) -> Encoded:
     return from_lists([e.ids for e in engine.encode_batch_fast(texts.to_pylist(), add_special_tokens=False)])
 
 
-def our_encoder(name: str, **changes: Any) -> ByteBpeEncoder:
-    return ByteBpeEncoder(bpe_model(json.loads(file_of(name))["model"] | changes), SPLITS[name])
+def our_encoder(name: str, window: int = WINDOW, **changes: Any) -> ByteBpeEncoder:
+    return ByteBpeEncoder(bpe_model(json.loads(file_of(name))["model"] | changes), SPLITS[name], window=window)
 
 
 def assert_equal(ours: Encoded, theirs: Encoded) -> None:
@@ -76,6 +77,12 @@ def test_ids_are_those_of_hugging_face(name: str) -> None:
         assert_equal(encoder.encode(pa.array([text, ""])), by_library(engine, pa.array([text, ""])))
 
     same()
+
+
+@pytest.mark.parametrize("window", [129, 1000])
+def test_long_pretokens_in_windows(window: int) -> None:
+    texts = pa.array([*LONG, "x" + "abcde" * 999 + " " + "".join(map(chr, range(0x4E00, 0x5600)))])
+    assert_equal(our_encoder("gpt2", window).encode(texts), by_library(engine_of("gpt2"), texts))
 
 
 def test_every_code_point() -> None:

@@ -15,9 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tokpack_core.bpe.automaton import compile_splits
-from tokpack_core.bpe.encoder_kernels import FREE, LENGTH_BITS, NONE, encode_pretokens, fill_merges
+from tokpack_core.bpe.encoder_kernels import FREE, NONE, fill_merges
 from tokpack_core.bpe.pretoken_encoder import encode_by_pretokens
+from tokpack_core.bpe.pretoken_encoder_kernels import LENGTH_BITS, encode_pretokens
 from tokpack_core.bpe.unicode_categories import UnicodeVersion
+from tokpack_core.bpe.window_kernels import WINDOW
 from tokpack_core.bpe.word_table import WordTable
 from tokpack_core.bpe.word_table_kernels import VALUE, add_counts
 from tokpack_core.tokenizers.encoded import Encoded
@@ -26,6 +28,8 @@ LONGEST_KNOWN = 128
 MOST_KNOWN = 32 * 2**20
 """Bytes of memory for remembered pretokens, in each thread that encodes; at the limit they are forgotten. Eight times
 as much was no faster on 155 MB in 26 languages: frequent words come back at once, and a small table stays in cache."""
+MOST_KEPT = 2**21
+"""Ids that a thread keeps room for. Of what is larger only the part that is written to takes memory."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,9 @@ class Remembered:
     scratch: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
 
     def written(self, size: int) -> npt.NDArray[np.int32]:
-        """An array to write ids to, the same one as long as it is large enough."""
+        """An array to write ids to; up to MOST_KEPT the same one as long as it is large enough."""
+        if size > MOST_KEPT:
+            return np.empty(size, np.int32)
         if self.scratch.size < size:
             self.scratch = np.empty(size, np.int32)
         return self.scratch
@@ -79,8 +85,13 @@ class Remembered:
 class ByteBpeEncoder:
     """Ids of ordinary text, in any number of threads; equal to what Hugging Face tokenizers or tiktoken give."""
 
-    def __init__(self, model: BpeModel, splits: tuple[str, ...], version: UnicodeVersion = "16.0") -> None:
-        """Raises Unsupported for a regex that has no automaton."""
+    def __init__(
+        self, model: BpeModel, splits: tuple[str, ...], version: UnicodeVersion = "16.0", window: int = WINDOW
+    ) -> None:
+        """`window`: bytes of a long pretoken that are merged at a time, which changes no id.
+
+        Raises Unsupported for a regex that has no automaton.
+        """
         self._automaton = compile_splits(splits, version)
         self._model = model
         rows = 1 << max(4 * model.left.size, 16).bit_length()
@@ -88,6 +99,7 @@ class ByteBpeEncoder:
         fill_merges(self._merges, model.left, model.right, model.rank, model.token)
         self._byte_merges = byte_merges(model)
         self._longest_known = max([LONGEST_KNOWN, *(len(token) for token, _ in model.whole)])
+        self._window = window
         self._threads = threading.local()
 
     @property
@@ -105,7 +117,7 @@ class ByteBpeEncoder:
         """Ids of pretokens that follow each other from `begin`, and [pretokens + 1] how many stand before each."""
         size = int(ends[-1]) - begin if ends.size else 0
         remembered = self._remembered()
-        remembered.reserve(ends.size, size)
+        remembered.reserve(ends.size, min(size, ends.size * self._longest_known))
         table = remembered.table
         ids = remembered.written(size)
         id_ends = np.zeros(ends.size + 1, np.int64)
@@ -117,6 +129,7 @@ class ByteBpeEncoder:
             self._byte_merges,
             self._merges,
             self._longest_known,
+            self._window,
             table.slots,
             table.entries,
             table.arena,
@@ -127,7 +140,7 @@ class ByteBpeEncoder:
             ids,
             id_ends[1:],
         )
-        return ids[: id_ends[-1]].copy(), id_ends
+        return ids[: id_ends[-1]] if size > MOST_KEPT else ids[: id_ends[-1]].copy(), id_ends
 
     def _remembered(self) -> Remembered:
         remembered: Remembered | None = getattr(self._threads, "remembered", None)

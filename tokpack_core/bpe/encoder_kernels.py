@@ -1,9 +1,7 @@
-"""Byte-level BPE encoding of pretokens, each different one once.
+"""Byte-level BPE of one word: its bytes merged, the lowest rank first, then the leftmost.
 
 `merges`, int64 [power of two, 2]: left << 32 | right (or FREE), rank << 32 | token; `byte_merges`, int64 [65536]: the
 same second column for pairs of single bytes, by first byte << 8 | second. NONE stands for no merge.
-
-A word's value in the table is where its ids begin in `known_ids` (int32) << LENGTH_BITS | how many they are.
 """
 
 from __future__ import annotations
@@ -11,13 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tokpack_core.bpe.word_table_kernels import ENTRY_MASK, ONE, VALUE, new_entry, slot_of, word_key
+from tokpack_core.bpe.word_table_kernels import ONE
 
 FREE = -1
 NONE = 2**62
 TOKEN = 0xFFFFFFFF
-LENGTH_BITS = np.uint64(20)
-LENGTH_MASK = np.uint64((1 << 20) - 1)
 QUADRATIC = 64
 """Words up to so many bytes are searched for the best pair again and again; longer ones keep pairs in a heap."""
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -177,82 +173,3 @@ def next_merge(symbols, after, length, merges, heap, size):  # type: ignore[no-u
         if merge != NONE and merge >> 32 == entry >> 32:
             return place, merge, size
     return np.int64(-1), np.int64(NONE), size
-
-
-@njit(cache=True, nogil=True)
-def encode_long(data, first, length, byte_ids, byte_merges, merges, ids, at):  # type: ignore[no-untyped-def]
-    """The same for a word of any length: n log n."""
-    symbols = np.empty(length, np.int32)
-    after = np.empty(length, np.int32)
-    before = np.empty(length, np.int32)
-    heap = np.empty(3 * length, np.int64)
-    size = lay_out(data, first, length, byte_ids, byte_merges, symbols, after, before, heap)
-    while True:
-        place, merge, size = next_merge(symbols, after, length, merges, heap, size)
-        if place < 0:
-            break
-        size = join(place, merge & TOKEN, symbols, after, before, length, merges, heap, size)
-    place = 0
-    count = 0
-    while place < length:
-        ids[at + count] = symbols[place]
-        count += 1
-        place = after[place]
-    return count
-
-
-@njit(cache=True, nogil=True)
-def encode_pretokens(  # type: ignore[no-untyped-def]
-    data,
-    begin,
-    ends,
-    byte_ids,
-    byte_merges,
-    merges,
-    longest_known,
-    slots,
-    entries,
-    arena,
-    used,
-    filled,
-    known_ids,
-    known,
-    ids,
-    id_ends,
-):
-    """Ids of pretokens that follow each other from `begin`; id_ends[k] = ids written when pretoken k was complete.
-
-    The table remembers words of up to `longest_known` bytes. `ids` and `known_ids` have room for an id a byte. Returns
-    (entries, bytes in the arena, known ids).
-    """
-    symbols = np.empty(QUADRATIC, np.int32)
-    best = np.empty(QUADRATIC, np.int64)
-    first = begin
-    at = 0
-    for k in range(ends.size):
-        length = ends[k] - first
-        if length > longest_known:
-            at += encode_long(data, first, length, byte_ids, byte_merges, merges, ids, at)
-        else:
-            low, high = word_key(data, first, length)
-            slot = slot_of(data, first, length, low, high, slots, entries, arena)
-            if slots[slot] == 0:
-                new_entry(data, first, length, low, high, slot, slots, entries, arena, used, filled)
-                if length <= QUADRATIC:
-                    count = encode_short(
-                        data, first, length, byte_ids, byte_merges, merges, symbols, best, known_ids, known
-                    )
-                else:
-                    count = encode_long(data, first, length, byte_ids, byte_merges, merges, known_ids, known)
-                entries[used, VALUE] = np.uint64(known) << LENGTH_BITS | np.uint64(count)
-                used += 1
-                filled += length
-                known += count
-            value = entries[(slots[slot] & ENTRY_MASK) - ONE, VALUE]
-            place = np.int64(value >> LENGTH_BITS)
-            for number in range(np.int64(value & LENGTH_MASK)):
-                ids[at] = known_ids[place + number]
-                at += 1
-        id_ends[k] = at
-        first = ends[k]
-    return used, filled, known

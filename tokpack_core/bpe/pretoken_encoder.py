@@ -25,11 +25,23 @@ def encode_by_pretokens(texts: pa.Array, automaton: Automaton, words: EncodesPre
     """`texts`: string or binary array without nulls, UTF-8."""
     data, offsets = text_buffers(texts)
     borders = np.zeros(offsets.size, np.int64)
-    parts = [np.empty(0, np.int32)]
+    parts: list[npt.NDArray[np.int32]] = []
     total = 0
     for chunk in automaton_chunks(data, offsets, automaton):
         ids, id_ends = words.encode_pretokens(data, chunk.begin, chunk.ends)
         borders[chunk.document + 1 : chunk.document + 1 + chunk.borders.size] = total + id_ends[chunk.borders]
         parts.append(ids)
         total += ids.size
-    return Encoded(np.concatenate(parts), borders)
+    return Encoded(joined(parts, total), borders)
+
+
+def joined(parts: list[npt.NDArray[np.int32]], size: int) -> npt.NDArray[np.int32]:
+    """All parts in one array. The list is emptied on the way, so that no more than the largest is held twice."""
+    if len(parts) == 1:
+        return parts.pop()
+    whole = np.empty(size, np.int32)
+    while parts:
+        last = parts.pop()
+        whole[size - last.size : size] = last
+        size -= last.size
+    return whole

@@ -47,6 +47,8 @@ def from_lists(lists: Sequence[Sequence[int]]) -> Encoded:
 def concatenate(parts: Iterable[Encoded]) -> Encoded:
     """The documents of all parts, in order."""
     parts = list(parts)
+    if len(parts) == 1:
+        return parts[0]
     lengths = [part.lengths for part in parts]
     offsets = np.zeros(sum(map(len, lengths)) + 1, np.int64)
     if parts:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tokpack_core.bpe.encoder_kernels import LENGTH_BITS, TOKEN, join, lay_out, next_merge
+from tokpack_core.bpe.encoder_kernels import TOKEN, join, lay_out, next_merge
+from tokpack_core.bpe.pretoken_encoder_kernels import LENGTH_BITS
 from tokpack_core.bpe.word_table_kernels import ENTRY_MASK, ONE, VALUE, slot_of, word_key
 
 

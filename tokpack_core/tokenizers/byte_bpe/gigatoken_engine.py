@@ -5,7 +5,8 @@ knows regexes by how they are spelled, so ours are respelled; other ones have no
 than that of the tokenizer's library, so texts with a character whose category changed since go to our encoder.
 
 It remembers every pretoken that it ever met, about 90 bytes each. So that memory does not grow with the text, each
-thread has an engine of its own and begins a new one when the process has grown by GROWTH since the last.
+thread has an engine of its own and begins a new one when the process has grown by GROWTH since the last. A pretoken
+takes 22 bytes a byte while it is encoded, so documents that may have a long one go to our encoder as well.
 """
 
 from __future__ import annotations
@@ -28,13 +29,15 @@ from tokpack_core.bpe.unicode_categories import changed_characters
 from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.tokenizers.byteification.token_bytes import BYTE_TO_CHARACTER
 from tokpack_core.tokenizers.character_search_kernels import documents_with, first_two_bytes
-from tokpack_core.tokenizers.encoded import Bools, Encode, Encoded, encode_apart
+from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
 
 GROWTH = 256 * 2**20
 """Bytes of memory that the process may gain before an engine is begun anew; 155 MB of text in 26 languages took 300."""
 MOST_TEXT = 2**28
 """Bytes of text for one engine where the process does not know its size."""
+LONG = 2**22
+"""Bytes of a document from which on it is ours to encode: a pretoken of that size takes 90 MB."""
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
 RESPELLED = {
     PRETOKENIZERS["cl100k"]: (
@@ -84,7 +87,10 @@ class GigatokenEncoder:
     """Ids of ordinary text, in any number of threads."""
 
     def __init__(self, model: BpeModel, splits: tuple[str, ...], by_other: Encode) -> None:
-        """`by_other` encodes what gigatoken may split differently. Raises Unsupported for what it cannot load."""
+        """`by_other` encodes what gigatoken may split differently, or takes much memory for.
+
+        Raises Unsupported for what it cannot load.
+        """
         self.engines = ThreadEngines(tokenizer_json(model, splits))
         self._by_other = by_other
         try:
@@ -94,17 +100,14 @@ class GigatokenEncoder:
 
     def encode(self, texts: pa.Array) -> Encoded:
         """`texts`: string array without nulls."""
-        return encode_apart(texts, [newer_than_the_library(texts)], self._by_other, self.engines.encode)
-
-
-def newer_than_the_library(texts: pa.Array) -> Bools:
-    """Whether each text has a character whose category is not the same in every version of Unicode that is in use."""
-    return documents_with(*text_buffers(texts), *newer_characters())
+        data, offsets = text_buffers(texts)
+        newer = documents_with(data, offsets, *newer_characters())
+        return encode_apart(texts, [newer, np.diff(offsets) >= LONG], self._by_other, self.engines.encode)
 
 
 @cache
 def newer_characters() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """The set as `documents_with` takes it."""
+    """Those whose category is not the same in every version of Unicode in use, as `documents_with` takes them."""
     return changed_characters(), first_two_bytes(changed_characters())
 
 
