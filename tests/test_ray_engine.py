@@ -1,9 +1,12 @@
-"""Units on a real Ray cluster of three nodes on this machine: the objects of a local run, whatever is killed."""
+"""Units on a Ray cluster of several nodes that `ray start` made: the results of a local run, whatever is killed."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,45 +16,39 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 
-from tests.small_project import write_small_project
+from tests.dagster_server import TOKPACK
+from tests.ray_cluster import RayCluster, ray_cluster
+from tests.small_project import SmallProject, write_small_project
+from tests.store_checks import content_of, versions_of
 from tests.test_engine import refuse_three, square_slowly_at_first
 from tokpack_core import ray_engine
 from tokpack_core.engine import LocalEngine
-from tokpack_core.errors import InputError, TokpackError
+from tokpack_core.errors import InputError, StoreError, TokpackError
 from tokpack_core.ray_engine import RayEngine
 from tokpack_core.stages import unit as unit_module
+from tokpack_core.stages.file_errors import file_errors
+from tokpack_core.stages.runs import hash_fraction
 from tokpack_core.stages.unit import Unit, run_units
 from tokpack_core.store.actions import Action
 from tokpack_core.store.store import Store, open_store
 
 ray = pytest.importorskip("ray")
 ROOT = Path(__file__).parent.parent
-NODE = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
-EVERYTHING_ON_THE_CLUSTER = """
-from tokpack_core.stages import unit
-unit.SMALL_WORK = 0
-from tokpack_assets.cli import main
-main()
+SLEEPS = """
+import sys, time
+from tokpack_core.ray_engine import RayEngine
+list(RayEngine(sys.argv[1]).map(time.sleep, [0.3] * 20))
 """
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    from ray.cluster_utils import Cluster
-
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = str(ROOT)  # workers import functions of tests by name
-    nodes = Cluster(initialize_head=True, head_node_args=NODE | {"include_dashboard": False})
-    for _ in range(2):
-        nodes.add_node(**NODE)
-    yield nodes
-    ray.shutdown()
-    nodes.shutdown()
-    os.environ.pop("PYTHONPATH")
-    if before is not None:
-        os.environ["PYTHONPATH"] = before
+def cluster() -> Iterator[RayCluster]:
+    with ray_cluster(2) as nodes:
+        yield nodes
+        ray.shutdown()
 
 
 def die_the_first_time(folder: Path, number: int) -> int:
@@ -67,11 +64,18 @@ def die(number: int) -> int:
     return number
 
 
-def test_order_errors_and_a_killed_worker(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def read_what_is_not_there(number: int) -> None:
+    with file_errors(Store(Path("/store")), "read"):
+        Path(f"/source/{number}").read_bytes()
+
+
+def test_order_errors_and_a_killed_worker(cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = RayEngine(cluster.address)
     assert list(engine.map(square_slowly_at_first, range(9))) == [n * n for n in range(9)]
     with pytest.raises(InputError, match=r"^file\.jsonl, line 3: wrong; mend it$"):
         list(engine.map(refuse_three, range(9)))
+    with pytest.raises(InputError, match=r"^/source/0: cannot be read .* \(on the Ray node \S+\)$"):
+        list(engine.map(read_what_is_not_there, range(1)))
     assert list(engine.map(partial(die_the_first_time, tmp_path), range(9))) == [n * n for n in range(9)]
     assert (tmp_path / "died").exists()
     monkeypatch.setattr(ray_engine, "RETRIES", 0)
@@ -97,42 +101,118 @@ def objects_of(store: Store) -> dict[str, bytes]:
     return {str(p.relative_to(store.root)): p.read_bytes() for p in store.root.glob("objects/**/*") if p.is_file()}
 
 
-@pytest.mark.slow
-def test_a_lost_node_loses_and_doubles_nothing(cluster: Any, tmp_path: Path) -> None:
+def test_a_lost_node_loses_and_doubles_nothing(cluster: RayCluster, tmp_path: Path) -> None:
+    """A worker is killed while it runs a unit, and then a whole node while others run."""
     expected = run_units(open_store(tmp_path / "local", create=True), LocalEngine(1), units(0), lambda _: None)
     store = open_store(tmp_path / "ray", create=True)
-    lost = cluster.add_node(**NODE)
     seen: list[int] = []
 
     def on_progress(progress: unit_module.Progress) -> None:
         seen.append(progress.done)
         if progress.done == 2:
-            cluster.remove_node(lost, allow_graceful=False)
+            cluster.kill_a_worker()
+        if progress.done == 5:
+            cluster.nodes[-1].kill()
 
+    cluster.join()
     results = run_units(store, RayEngine(cluster.address), units(0.4), on_progress)
     assert results == expected
     assert seen == list(range(1, 13))
     assert objects_of(store) == objects_of(open_store(tmp_path / "local"))
 
 
+def write_six_units(folder: Path) -> SmallProject:
+    """A small project with a corpus of six files of 1.5 MB, each of which is a unit by the hash of its name."""
+    project = write_small_project(folder)
+    (folder / "data" / "more").mkdir()
+    names = (f"data/more/{number}.jsonl" for number in itertools.count())
+    for name in itertools.islice((name for name in names if hash_fraction(name) < 0.09), 6):
+        lines = (json.dumps({"id": f"{row}", "text": f"row {row} of {name}. " * 60}) + "\n" for row in range(1000))
+        (folder / name).write_text("".join(lines))
+    project.edit("corpora:\n", "corpora:\n  more: {paths: [data/more], id_field: id}\n")
+    project.edit("code: 1.0}\n    packing", "code: 1.0, more: 1.0}\n    packing")
+    return project
+
+
+def run_log(home: Path) -> list[str]:
+    """What tokpack said in the runs of a Dagster instance."""
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        runs = [record.dagster_run.run_id for record in instance.get_run_records()]
+        return [entry.user_message for run in runs for entry in instance.all_logs(run)]
+
+
 @pytest.mark.slow
-def test_tokpack_build_on_the_cluster_gives_the_same_datasets(cluster: Any, tmp_path: Path) -> None:
-    project = write_small_project(tmp_path)
-    local = project.build()
-    with (project.configs / "engine.yaml").open("w") as file:
-        file.write(f"engine: {{name: ray, address: '{cluster.address}'}}\n")
-    environment = os.environ | {
-        "TOKPACK_CONFIGS": str(project.configs),
-        "TOKPACK_STORE": str(tmp_path / "other"),
-        "DAGSTER_HOME": str(tmp_path / "home"),
-    }
-    command = [sys.executable, "-c", EVERYTHING_ON_THE_CLUSTER, "build", "--json"]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
-    assert run.returncode == 0, run.stderr
-    assets = json.loads(run.stdout)["assets"]
-    assert {key: shown["digest"] for key, shown in assets.items()} == {
-        key: built.entry.object.digest for key, built in local.items()
-    }
+def test_tokpack_build_on_the_cluster_gives_the_same_datasets(cluster: RayCluster, tmp_path: Path) -> None:
+    """A worker and then a node are killed in the midst of it."""
+    project = write_six_units(tmp_path)
+    project.build()
+    (project.configs / "engine.yaml").write_text(f"engine: {{name: ray, address: '{cluster.address}'}}\n")
+    there = tmp_path / "there"
+    environment = os.environ | {"TOKPACK_CONFIGS": str(project.configs), "TOKPACK_STORE": str(there)}
+    environment["DAGSTER_HOME"] = str(tmp_path / "home")
+    command = [*TOKPACK, "build"]
+    said = tmp_path / "said"
+    lost = cluster.join()
+    with said.open("wb") as out:
+        build = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=out)
+        cluster.kill_a_worker(seconds=120)
+        while build.poll() is None and not lost.units():
+            time.sleep(0.01)
+        lost.kill()
+        assert build.wait(300) == 0, said.read_text()
+    assert content_of(open_store(there)) == content_of(open_store(project.store))
+    assert versions_of(open_store(there)) == versions_of(open_store(project.store))
+    progress = re.compile(r"normalized_part: 6 of 6 units, \d+\.\d MB at \d+\.\d MB/s, 0 s left")
+    assert progress.search(said.read_text())
+    assert any(progress.fullmatch(message) for message in run_log(tmp_path / "home"))
+
+    broken = next((tmp_path / "data" / "more").iterdir())
+    broken.write_text(broken.read_text() + "{\n")
+    failed = subprocess.run(
+        [*command, "normalized_corpus/more"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert failed.returncode == 1
+    assert re.search(rf"error: normalized_corpus/more: data/more/{broken.name}, line 1001: .*JSON", failed.stderr)
+    assert "Traceback" not in failed.stderr
+
+
+def wrong_installations(folder: Path) -> Iterator[tuple[Path, str]]:
+    """What a node has in the place of tokpack, and what is said of it."""
+    none, other = folder / "none" / "tokpack_core", folder / "other" / "tokpack_core"
+    none.mkdir(parents=True)
+    (none / "__init__.py").write_text("raise ModuleNotFoundError('nothing here')")
+    yield none.parent, r"the Ray node \S+ cannot import tokpack \(ModuleNotFoundError: nothing here\); install there"
+    shutil.copytree(ROOT / "tokpack_core", other, ignore=shutil.ignore_patterns("__pycache__"))
+    with (other / "errors.py").open("a") as file:
+        file.write("# another version\n")
+    yield other.parent, r"the Ray node \S+ has tokpack \w{12} in the place of \w{12}; install there"
+
+
+@pytest.mark.slow
+def test_a_node_with_another_tokpack_is_refused(cluster: RayCluster, tmp_path: Path) -> None:
+    """It could publish other bytes under the name of ours."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    for path, expected in wrong_installations(tmp_path):
+        node = cluster.join(PYTHONPATH=str(path))
+        run = subprocess.run(
+            [sys.executable, "-c", SLEEPS, cluster.address],
+            cwd=tmp_path,  # Ray's workers import from the folder of the driver, too
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        node.stop()
+        assert run.returncode == 1
+        assert re.match(rf"\S*TokpackError: {expected}", run.stderr.splitlines()[-1]), run.stderr
+
+
+def test_a_machine_that_does_not_see_the_store_says_so(tmp_path: Path) -> None:
+    unseen = Store(tmp_path / "not_mounted")
+    with pytest.raises(StoreError, match=r"not_mounted: the machine \S+ does not see the store; mount it there"):
+        unit_module.run_unit_in_worker(unseen, "lease", units(0)[0])
+    assert not unseen.root.exists()
 
 
 def test_no_cluster_is_one_sentence() -> None:

@@ -16,7 +16,7 @@ from tokpack_core.engine import Engine
 from tokpack_core.errors import TokpackError
 from tokpack_core.stages.asset import Built, Workplace
 from tokpack_core.stages.graph import AssetPlan, plan_graph
-from tokpack_core.stages.unit import OnProgress
+from tokpack_core.stages.unit import OnProgress, Progress
 from tokpack_core.store.store import open_store
 from tokpack_core.verdict import Verdict
 
@@ -63,7 +63,7 @@ def build_defs(
     """Assets, checks, sensors, schedules and a job that rebuilds everything.
 
     Args:
-        on_progress: called after each unit; by default a line in the run's log.
+        on_progress: called after each unit, besides a line in the run's log.
         retrain: keys of frozen tokenizers to train again whenever they are materialized.
         pool: whose slot each step takes; a run that is killed leaves its slot to the daemon's run monitoring.
     """
@@ -110,7 +110,12 @@ def make_asset(
     )
     def materialize(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
         begin = time.monotonic()
-        progress = on_progress or (lambda now: context.log.info(now.describe()))
+
+        def progress(now: Progress) -> None:
+            context.log.info(now.describe())
+            if on_progress:
+                on_progress(now)
+
         asked = plan.key in retrain or bool((context.op_execution_context.op_config or {}).get("retrain"))
         try:
             work = Workplace(project, open_store(store, create=True), engine, progress, context.run_id, asked)

@@ -3,13 +3,18 @@
 A unit is one Ray task. At most IN_FLIGHT tasks a core are submitted at a time; results come in the order of the items.
 A task whose worker or node is lost runs again elsewhere: that is safe because a unit is published under its content,
 so doing it twice gives one object, and whoever finds it published does nothing. What a task raises itself is not
-repeated, it is the same everywhere.
+repeated, it is the same everywhere; only trouble with files may be a node's own, so its name is told.
+
+A node with other code or libraries could publish other bytes under the same name, so each task first compares its
+node's installation with the one that sent it; function and item travel pickled, to be opened after that.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import pickle
+import re
 import socket
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -17,11 +22,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tokpack_core.errors import ConfigError, TokpackError
+from tokpack_core.installation import differences, installation
 
 IN_FLIGHT = 2
 CONNECT_SECONDS = 10
 RETRIES = 5
 """How often a task is repeated whose worker or node was lost."""
+NOT_INSTALLED = "function failed to import on the worker"
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -48,14 +55,14 @@ class RayEngine:
             return
         ray = connect(self.address)
         run = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(apply)
-        shared = ray.put(function)
+        shared = ray.put((installation(), pickle.dumps(function)))
         most = max(1, int(ray.cluster_resources().get("CPU", 1))) * IN_FLIGHT
         waiting: deque[Any] = deque()
         try:
             for item in items:
                 if len(waiting) >= most:
                     yield result_of(ray, waiting.popleft())
-                waiting.append(run.remote(shared, item))
+                waiting.append(run.remote(shared, pickle.dumps(item)))
             while waiting:
                 yield result_of(ray, waiting.popleft())
         finally:
@@ -63,8 +70,24 @@ class RayEngine:
                 ray.cancel(task, force=True)
 
 
-def apply(function: Callable[[Item], Result], item: Item) -> Result:
-    return function(item)
+def apply(shared: tuple[dict[str, str], bytes], item: bytes) -> Any:
+    """Runs on the cluster: the pickled function of the pickled item.
+
+    Raises:
+        TokpackError: this node has another tokpack, or cannot use a file; names the node.
+    """
+    required, function = shared
+    if other := differences(installation(), required):
+        raise TokpackError(
+            f"the Ray node {socket.gethostname()} has {', '.join(other)}; install there what the calling machine has, "
+            "and start the node again"
+        )
+    try:
+        return pickle.loads(function)(pickle.loads(item))
+    except TokpackError as error:
+        if isinstance(error.__cause__, OSError):
+            raise type(error)(f"{error} (on the Ray node {socket.gethostname()})") from error
+        raise
 
 
 def connect(address: str) -> Any:
@@ -97,6 +120,14 @@ def result_of(ray: Any, task: Any) -> Any:
     try:
         return ray.get(task)
     except ray.exceptions.RayTaskError as error:
+        if NOT_INSTALLED in str(error.cause):
+            said = str(error.cause).strip().splitlines()[-1]
+            address = re.search(r"ip=([^)]+)", str(error))
+            node = address[1] if address else "of a unit"
+            raise TokpackError(
+                f"the Ray node {node} cannot import tokpack ({said}); install there what the calling machine has, and "
+                "start the node again"
+            ) from error
         raise error.cause from error
     except ray.exceptions.RayError as error:
         said = " ".join(str(error).split())[:300]

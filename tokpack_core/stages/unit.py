@@ -9,6 +9,7 @@ worker processes, which take part in the same lease.
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from tokpack_core.engine import Engine, LocalEngine
+from tokpack_core.errors import StoreError
 from tokpack_core.stages.file_errors import file_errors
 from tokpack_core.store import actions, leases, objects, publication
 from tokpack_core.store.actions import Action
 from tokpack_core.store.leases import Lease
 from tokpack_core.store.objects import ObjectFile, ObjectRef
-from tokpack_core.store.store import Store
+from tokpack_core.store.store import MARKER, Store
 
 SMALL_WORK = 4 * 10**6
 """Bytes of input below which starting worker processes, about 2 s, costs more than it gains."""
@@ -95,7 +97,15 @@ def run_unit(store: Store, unit: Unit) -> ObjectRef:
 
 
 def run_unit_in_worker(store: Store, lease: str, unit: Unit) -> ObjectRef:
-    """`run_unit` as part of a build of another process."""
+    """`run_unit` as part of a build of another process, maybe on another machine.
+
+    Raises:
+        StoreError: this machine does not see the store.
+    """
+    if not (store.root / MARKER).is_file():
+        raise StoreError(
+            f"{store.root}: the machine {socket.gethostname()} does not see the store; mount it there under this path"
+        )
     return find_or_build(store, leases.join(store, lease), unit)
 
 
