@@ -32,6 +32,7 @@ from tokpack_core.vocabulary.parallel_text import read_parallel
 
 FORM: UnicodeForm = "nfc"
 SWEPT = ("byte_bpe", "wordpiece", "sentencepiece_unigram")
+DOCUMENTS = pa.schema([("text", pa.large_string()), ("lang", pa.string())])
 SEEDED = "seeded_unigram"
 """sentencepiece_unigram that starts from a vocabulary of one's own."""
 
@@ -70,11 +71,11 @@ def compare_files(
         candidates = [Candidate(name, opened.tokenizer) for name, opened in named.items()]
         trained = train_sweep(extras, quiet)
         others = [one for one, _ in trained]
-        kept = KeptTexts(extras.model_bytes if extras.seeds else 0)
+        kept = KeptDocuments(extras.model_bytes if extras.seeds else 0)
         with progress("measuring", reading.bytes, "B", quiet) as on_done:
             batches = kept.passing(normalized(reading.batches(on_done), FORM))
             held_out = measure([*candidates, *others], batches)
-        comparison = compare_all(candidates, baseline, held_out, trained, kept.texts(), extras, quiet)
+        comparison = compare_all(candidates, baseline, held_out, trained, kept.documents(), extras, quiet)
         write_outputs(draft, comparison)
         inputs = reading.inputs + [describe_file(path) for path in extras.files()]
         inputs += extras.training.inputs if extras.training else []
@@ -89,7 +90,7 @@ def compare_all(
     baseline: str,
     held_out: HeldOut,
     trained: list[tuple[Candidate, Trained]],
-    model_texts: pa.Array,
+    model_documents: pa.Table,
     extras: Extras,
     quiet: bool,
 ) -> Comparison:
@@ -101,19 +102,24 @@ def compare_all(
     if trained:
         comparison["sweep"] = sweep(trained, held_out)
     if extras.seeds:
-        comparison["small_model"] = small_models(candidates, model_texts, extras.seeds, quiet)
+        lossy = frozenset(candidate.name for candidate in candidates if candidate.name not in held_out.fewest)
+        comparison["small_model"] = small_models(
+            candidates, model_documents, extras.seeds, comparison["baseline"], lossy, quiet
+        )
     return comparison
 
 
-def small_models(candidates: list[Candidate], model_texts: pa.Array, seeds: int, quiet: bool) -> list[dict[str, Any]]:
+def small_models(
+    candidates: list[Candidate], documents: pa.Table, seeds: int, baseline: str, lossy: frozenset[str], quiet: bool
+) -> list[dict[str, Any]]:
     try:
         from tokpack_core.comparison.small_model import small_model_rows
     except ImportError:
         raise InputError("--model-seeds needs torch: pip install 'tokpack[train]'") from None
-    total = int(pc.sum(pc.binary_length(model_texts)).as_py() or 0) * seeds * len(candidates)
+    total = int(pc.sum(pc.binary_length(documents["text"])).as_py() or 0) * seeds * len(candidates)
     with progress("training small models", total, "B", quiet) as on_done:
         done = Sum(on_done)
-        return small_model_rows(candidates, model_texts, seeds, done.add)
+        return small_model_rows(candidates, documents, seeds, baseline, lossy, done.add)
 
 
 class Sum:
@@ -135,25 +141,26 @@ def write_outputs(folder: Path, comparison: Comparison) -> None:
         table.to_csv(folder / f"{name}.csv", index=False)
 
 
-class KeptTexts:
+class KeptDocuments:
     """The first documents that pass by, up to an amount of bytes."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._kept: list[pa.Array] = []
+        self._kept: list[pa.Table] = []
         self._bytes = 0
 
     def passing(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if self._bytes < self._limit:
-                self._kept.append(batch["text"].cast(pa.large_string()))
+                self._kept.append(pa.Table.from_batches([batch.select(["text", "lang"])]).cast(DOCUMENTS))
                 self._bytes += batch["text"].nbytes
             yield batch
 
-    def texts(self) -> pa.Array:
-        """large_string [documents]"""
-        whole = pa.concat_arrays([pa.array([], pa.large_string()), *self._kept])
-        return whole.slice(0, int((np.cumsum(pc.binary_length(whole).to_numpy()) <= self._limit).sum()))
+    def documents(self) -> pa.Table:
+        """Of DOCUMENTS."""
+        whole = pa.concat_tables([DOCUMENTS.empty_table(), *self._kept])
+        sizes = pc.binary_length(whole["text"]).to_numpy()
+        return whole.slice(0, int((np.cumsum(sizes) <= self._limit).sum()))
 
 
 def train_sweep(extras: Extras, quiet: bool) -> list[tuple[Candidate, Trained]]:

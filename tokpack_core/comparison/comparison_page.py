@@ -9,7 +9,7 @@ from string import Template
 from typing import Any
 
 from tokpack_core.comparison.comparison import ALL, CERTAIN, Comparison
-from tokpack_core.comparison.findings import causes, differences, signed, sizes
+from tokpack_core.comparison.findings import causes, differences, models, signed, sizes
 from tokpack_core.comparison.sweep_plot import utilization_plot
 from tokpack_core.vocabulary.number_format import byte_size, decimal, percent
 from tokpack_core.vocabulary.visible import printable
@@ -29,7 +29,7 @@ def render_comparison(comparison: Comparison) -> str:
         style=style,
         title=escape(f"{len(rows)} tokenizers, {len(comparison['languages'])} languages"),
         facts=facts(comparison),
-        findings=sentences([*differences(comparison), *sizes(comparison)]),
+        findings=sentences([*differences(comparison), *models(comparison), *sizes(comparison)]),
         causes=sentences(causes(comparison)),
         baseline=text(comparison["baseline"]),
         questions=comparison["questions"],
@@ -37,8 +37,8 @@ def render_comparison(comparison: Comparison) -> str:
         overall=table(rows, OVERALL),
         heat=heat_map(comparison["differences"], comparison["baseline"]),
         parallel=parallel_section(comparison),
-        encoders=table(comparison["controls"]["same_vocabulary_two_encoders"], ENCODERS),
-        vocabularies=table(comparison["controls"]["two_vocabularies_one_encoder"], VOCABULARIES),
+        encoders=control_table(comparison["controls"]["same_vocabulary_two_encoders"], ENCODERS),
+        vocabularies=control_table(comparison["controls"]["two_vocabularies_one_encoder"], VOCABULARIES),
         morphemes=section("Morpheme boundaries", comparison["morphemes"], MORPHEMES),
         small_model=section("Bits per byte of a small model", comparison.get("small_model", []), SMALL_MODEL),
         sweep=sweep_section(comparison),
@@ -107,16 +107,33 @@ OVERALL: dict[str, Show] = {
     "renyi_efficiency": precise,
     "residue_share": share,
 }
-ENCODERS: dict[str, Show] = {"tokenizer": text, "tokens": number, "fewest": number, "encoder_excess": change}
+ENCODERS: dict[str, Show] = {
+    "tokenizer": text,
+    "tokens": number,
+    "fewest": number,
+    "encoder_excess": change,
+    "whole_vocabulary": number,
+    "sub_tokenizer_excess": change,
+}
 VOCABULARIES: dict[str, Show] = {
     "tokenizer": text,
     "whole": change,
     "by_vocabulary": change,
     "by_encoder": change,
+    "by_sub_tokenizers": change,
     "same_size": yes_or_no,
 }
+OF_MODULAR = ("whole_vocabulary", "sub_tokenizer_excess", "by_sub_tokenizers")
 MORPHEMES: dict[str, Show] = {"tokenizer": text, "words": number, "precision": share, "recall": share, "f1": share}
-SMALL_MODEL: dict[str, Show] = {"tokenizer": text, "mean": precise, "spread": precise}
+SMALL_MODEL: dict[str, Show] = {
+    "tokenizer": text,
+    "mean": precise,
+    "spread": precise,
+    "ratio": precise,
+    "low": precise,
+    "high": precise,
+    "verdict": text,
+}
 RETROFIT: dict[str, Show] = {
     "method": text,
     "needs": text,
@@ -144,6 +161,16 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Show]) -> str
     )
     body = "".join(f"<tr>{''.join(cell(row, name, show) for name, show in columns.items())}</tr>" for row in rows)
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def control_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Show]) -> str:
+    """Without the columns of modular tokenizers where there are none."""
+    filled = {
+        name: show
+        for name, show in columns.items()
+        if name not in OF_MODULAR or any(row[name] is not None for row in rows)
+    }
+    return table(rows, filled)
 
 
 def number_class() -> str:

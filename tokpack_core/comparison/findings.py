@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from tokpack_core.comparison.comparison import ALL, CERTAIN, UNKNOWN, Comparison
+from tokpack_core.comparison.model_difference import CERTAIN_BITS, LOSES_TEXT
 from tokpack_core.vocabulary.number_format import percent
 
 MAIN_LANGUAGES = ("zh", "zh-Hans", "zh-Hant", "en", "code")
 
 
 def findings(comparison: Comparison) -> list[str]:
-    return [*differences(comparison), *causes(comparison), *sizes(comparison)]
+    return [*differences(comparison), *causes(comparison), *models(comparison), *sizes(comparison)]
 
 
 def differences(comparison: Comparison) -> list[str]:
@@ -22,8 +23,41 @@ def differences(comparison: Comparison) -> list[str]:
 
 def causes(comparison: Comparison) -> list[str]:
     """Whether that is due to the vocabulary or to the encoder."""
+    encoders = comparison["controls"]["same_vocabulary_two_encoders"]
+    modular = [sub_tokenizers(row) for row in encoders if row["whole_vocabulary"] is not None]
     rows = comparison["controls"]["two_vocabularies_one_encoder"]
-    return [control(row, comparison["baseline"]) for row in rows]
+    return modular + [control(row, comparison["baseline"]) for row in rows]
+
+
+def sub_tokenizers(row: dict[str, Any]) -> str:
+    """What it costs a modular tokenizer that each document has ids of its own language only."""
+    name, excess = row["tokenizer"], row["sub_tokenizer_excess"]
+    if not excess:
+        return f"{name} has no sub-tokenizer for the language of a document: counted by its whole vocabulary."
+    return (
+        f"{name} is counted by the sub-tokenizer of each document's language, which gives {change(1 + excess)} tokens "
+        "than its whole vocabulary."
+    )
+
+
+def models(comparison: Comparison) -> list[str]:
+    """Which text a small model tells with fewer bits."""
+    rows = [row for row in comparison.get("small_model", []) if row["verdict"] != "baseline"]
+    return [model(row, comparison["baseline"]) for row in rows]
+
+
+def model(row: dict[str, Any], baseline: str) -> str:
+    name = row["tokenizer"]
+    if row["verdict"] == LOSES_TEXT:
+        return (
+            f"A small model of {name} and one of {baseline} do not compare: one of them does not spell all of the text."
+        )
+    if row["verdict"] not in CERTAIN_BITS:
+        why = "is not significant" if row["low"] is not None else f"stands on {row['verdict']}"
+        return (
+            f"Bits per byte of a small model by {name} and {baseline}: the difference {why} (ratio {row['ratio']:.4f})."
+        )
+    return f"A small model needs {change(row['ratio'])} bits a byte with {name} than with {baseline} ({interval(row)})."
 
 
 def sizes(comparison: Comparison) -> list[str]:
@@ -70,10 +104,12 @@ def control(row: dict[str, Any], baseline: str) -> str:
             f"{row['tokenizer']} against {baseline}: encoder and vocabulary cannot be told apart, since the entries of "
             f"one of them do not spell all of the text{size}."
         )
+    parts = f"{signed(row['by_vocabulary'])} by its vocabulary (both with the encoder of the fewest tokens)"
+    encoder = f"{signed(row['by_encoder'])} by its encoder"
+    if row["by_sub_tokenizers"] is not None:
+        parts, encoder = f"{parts}, {encoder}", f"{signed(row['by_sub_tokenizers'])} by its sub-tokenizers"
     return (
-        f"{row['tokenizer']} against {baseline}: {signed(row['whole'])} tokens, of which "
-        f"{signed(row['by_vocabulary'])} by its vocabulary (both with the encoder of the fewest tokens) and "
-        f"{signed(row['by_encoder'])} by its encoder{size}."
+        f"{row['tokenizer']} against {baseline}: {signed(row['whole'])} tokens, of which {parts} and {encoder}{size}."
     )
 
 

@@ -29,7 +29,7 @@ def parallel_rows(candidates: Sequence[Candidate], baseline: str, parallel: Para
     unknown: dict[str, dict[str, float]] = {}
     for candidate in candidates:
         special = special_flags(candidate.tokenizer)
-        found = {lang: measured(candidate, special, texts) for lang, texts in parallel.texts.items()}
+        found = {lang: measured(candidate, special, lang, texts) for lang, texts in parallel.texts.items()}
         lengths[candidate.name] = {lang: tokens for lang, (tokens, _) in found.items()}
         unknown[candidate.name] = {lang: share for lang, (_, share) in found.items()}
     rows = []
@@ -55,9 +55,10 @@ def parallel_rows(candidates: Sequence[Candidate], baseline: str, parallel: Para
     return rows
 
 
-def measured(candidate: Candidate, special: NDArray[np.bool_], texts: pa.Array) -> tuple[Lengths, float]:
+def measured(candidate: Candidate, special: NDArray[np.bool_], lang: str, texts: pa.Array) -> tuple[Lengths, float]:
     """Tokens of each sentence, int64 [sentences], -1 for null; and the share of unknown ones among all."""
-    encoded = candidate.tokenizer.encode(texts.drop_null())
+    given = texts.drop_null()
+    encoded = candidate.encode(given, pa.repeat(pa.scalar(lang), len(given)))
     lengths = np.full(len(texts), -1, np.int64)
     lengths[texts.is_valid().to_numpy(zero_copy_only=False)] = encoded.lengths
     return lengths, unknown_share(unknown_tokens(encoded, special), encoded.lengths)

@@ -6,7 +6,7 @@ four heads, 128 tokens of context); no window of context holds two documents, an
 vector. Every model reads each training document once, in an order drawn from its seed. So a tokenizer of fewer tokens
 takes fewer steps for the same bytes: what it saves in computation is not given back to it.
 
-It tells only what so small a model tells: read differences together with their spread over seeds.
+It tells only what so small a model tells. How sure a difference is, `model_difference` says.
 """
 
 from __future__ import annotations
@@ -18,11 +18,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from tokpack_core.comparison.bootstrap import holm
 from tokpack_core.comparison.held_out import Candidate
+from tokpack_core.comparison.model_difference import LOSES_TEXT, bits_verdict, model_difference
+from tokpack_core.errors import InputError
 
 WIDTH, HEADS, LAYERS, CONTEXT = 128, 4, 2, 128
 BATCH = 16
@@ -55,15 +59,17 @@ class SmallModel(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """ids int64 [windows, CONTEXT], -100 behind the end of a window; bytes: of the documents they are cut from."""
+    """ids int64 [windows, CONTEXT], -100 behind the end of a window; documents int64 [windows]: which one each is cut
+    from; bytes: of all of them."""
 
     ids: NDArray[np.int64]
+    documents: NDArray[np.int64]
     bytes: int
 
 
-def windows_of(candidate: Candidate, texts: pa.Array) -> Windows:
+def windows_of(candidate: Candidate, documents: pa.Table) -> Windows:
     """Documents cut every CONTEXT tokens, so that no window holds two of them."""
-    encoded = candidate.tokenizer.encode(texts)
+    encoded = candidate.encode(documents["text"].combine_chunks(), documents["lang"].combine_chunks())
     lengths = np.diff(encoded.offsets)
     each = -(-lengths // CONTEXT)
     first = np.repeat(encoded.offsets[:-1], each)
@@ -72,59 +78,99 @@ def windows_of(candidate: Candidate, texts: pa.Array) -> Windows:
     stops = np.minimum(starts + CONTEXT, np.repeat(encoded.offsets[1:], each))
     places = starts[:, None] + np.arange(CONTEXT)
     ids = np.where(places < stops[:, None], encoded.ids[np.minimum(places, max(len(encoded.ids) - 1, 0))], -100)
-    return Windows(ids.astype(np.int64), int(sum(len(text.encode()) for text in texts.to_pylist())))
+    return Windows(ids.astype(np.int64), np.repeat(np.arange(len(documents)), each), text_bytes(documents))
 
 
-def bits_per_byte(
-    candidate: Candidate, training: pa.Array, held_out: pa.Array, seed: int, on_read: Callable[[int], None]
-) -> float:
-    """Trains one model and judges it; the same seed gives the same figure on one machine.
+def text_bytes(documents: pa.Table) -> int:
+    return int(pc.sum(pc.binary_length(documents["text"])).as_py() or 0)
 
-    on_read: is told the bytes of text that were read since it was told last.
-    """
+
+def trained_model(candidate: Candidate, training: pa.Table, seed: int, on_read: Callable[[int], None]) -> SmallModel:
+    """The same seed gives the same model on one machine; on_read: is told the bytes read since it was told last."""
     torch.manual_seed(seed)
     model = SmallModel(candidate.tokenizer.vocab_size)
     optimizer = torch.optim.AdamW(model.parameters(), lr=PEAK_RATE, betas=(0.9, 0.95), weight_decay=0.1)
     windows = windows_of(candidate, training)
-    ids = windows.ids
-    order = np.random.default_rng(seed).permutation(len(ids))
+    order = np.random.default_rng(seed).permutation(len(windows.ids))
     batches = [order[at : at + BATCH] for at in range(0, len(order), BATCH)]
     warm_up = max(1, int(WARM_UP * len(batches)))
     for step, batch in enumerate(batches):
         rate = PEAK_RATE * min((step + 1) / warm_up, (len(batches) - step) / max(len(batches) - warm_up, 1))
         for group in optimizer.param_groups:
             group["lr"] = rate
-        loss = cross_entropy(model, ids[batch], "mean")
+        loss = token_losses(model, windows.ids[batch]).sum() / int((windows.ids[batch] >= 0).sum())
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         on_read(windows.bytes * (step + 1) // len(batches) - windows.bytes * step // len(batches))
-    judged = windows_of(candidate, held_out)
-    on_read(judged.bytes)
+    return model
+
+
+def bits_of_documents(model: SmallModel, candidate: Candidate, held_out: pa.Table) -> NDArray[np.float64]:
+    """Bits that the model needs for each document: float64 [documents]."""
+    windows = windows_of(candidate, held_out)
     with torch.no_grad():
-        total = sum(
-            float(cross_entropy(model, judged.ids[at : at + BATCH], "sum")) for at in range(0, len(judged.ids), BATCH)
-        )
-    return total / math.log(2) / judged.bytes
+        nats = [
+            token_losses(model, windows.ids[at : at + BATCH]).double().sum(dim=1).numpy()
+            for at in range(0, len(windows.ids), BATCH)
+        ]
+    found = np.concatenate([np.zeros(0), *nats]) / math.log(2)
+    bits: NDArray[np.float64] = np.bincount(windows.documents, found, minlength=len(held_out)).astype(np.float64)
+    return bits
 
 
-def cross_entropy(model: SmallModel, ids: NDArray[np.int64], reduction: str) -> torch.Tensor:
+def token_losses(model: SmallModel, ids: NDArray[np.int64]) -> torch.Tensor:
+    """Nats of each token [windows, tokens of the longest], 0 behind the end of a window."""
     longest = int((ids >= 0).sum(axis=1).max())
     targets = torch.from_numpy(ids[:, :longest])
-    logits = model(targets.clamp(min=0))
-    return nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-100, reduction=reduction)
+    logits = model(targets.clamp(min=0)).flatten(0, 1)
+    losses = nn.functional.cross_entropy(logits, targets.flatten(), ignore_index=-100, reduction="none")
+    return losses.view(targets.shape)
 
 
 def small_model_rows(
-    candidates: Sequence[Candidate], texts: pa.Array, seeds: int, on_read: Callable[[int], None]
+    candidates: Sequence[Candidate],
+    documents: pa.Table,
+    seeds: int,
+    baseline: str,
+    lossy: frozenset[str],
+    on_read: Callable[[int], None],
 ) -> list[dict[str, Any]]:
-    """A row a tokenizer: bits per byte by seed, mean and spread. Every tenth document is held out, the others train."""
-    judged = np.arange(len(texts)) % 10 == 9
-    training, held_out = texts.filter(pa.array(~judged)), texts.filter(pa.array(judged))
-    rows = []
+    """A row a tokenizer: bits per byte by seed, mean and spread, and the difference to the baseline with its verdict.
+
+    documents: `text` and `lang`; every tenth is held out, the others train.
+    lossy: tokenizers whose tokens do not spell all of the text, so that their bits are not of the same text.
+
+    Raises InputError if there is no tenth document.
+    """
+    judged = np.arange(len(documents)) % 10 == 9
+    training, held_out = documents.filter(pa.array(~judged)), documents.filter(pa.array(judged))
+    size = text_bytes(held_out)
+    if not size:
+        raise InputError("every tenth document is held out from a small model, and there is none: raise --model-bytes")
+    bits: dict[str, NDArray[np.float64]] = {}
     for candidate in candidates:
-        found = [bits_per_byte(candidate, training, held_out, seed, on_read) for seed in range(seeds)]
-        spread = float(np.std(found, ddof=1)) if seeds > 1 else None
-        rows.append({"tokenizer": candidate.name, "seeds": found, "mean": float(np.mean(found)), "spread": spread})
+        found = []
+        for seed in range(seeds):
+            found.append(bits_of_documents(trained_model(candidate, training, seed, on_read), candidate, held_out))
+            on_read(size)
+        bits[candidate.name] = np.stack(found)
+    rows = [
+        {"tokenizer": name, **of_seeds(own, size), **model_difference(own, bits[baseline])}
+        for name, own in bits.items()
+    ]
+    asked = [None if row["tokenizer"] == baseline else row["p"] for row in rows]
+    for row, p in zip(rows, holm(asked), strict=True):
+        row["p"], row["corrected_p"] = (None if p is None else row["p"]), p
+        row["verdict"] = "baseline" if row["tokenizer"] == baseline else bits_verdict(row["ratio"], p)
+        if row["tokenizer"] != baseline and not lossy.isdisjoint((row["tokenizer"], baseline)):
+            row["verdict"] = LOSES_TEXT
     return rows
+
+
+def of_seeds(bits: NDArray[np.float64], size: int) -> dict[str, Any]:
+    """bits: [seeds, documents]; size: bytes of the documents."""
+    found = bits.sum(axis=1) / size
+    spread = float(found.std(ddof=1)) if len(found) > 1 else None
+    return {"seeds": found.tolist(), "mean": float(found.mean()), "spread": spread}
