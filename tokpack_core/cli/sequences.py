@@ -73,6 +73,7 @@ def encode(
         from tokpack_core.commands import encode as command
         from tokpack_core.commands import results
         from tokpack_core.commands.opened_tokenizer import open_tokenizer
+        from tokpack_core.commands.vision_options import vision_config
         from tokpack_core.engine import default_engine
 
         reading = read.open(files)
@@ -86,7 +87,7 @@ def encode(
             by_language=by_language,
         )
         opened = open_tokenizer(tokenizer, eod, image_token, pretokenizer)
-        scheme = command.vision_config(vision, vision_parameter or [])
+        scheme = vision_config(vision, vision_parameter or [])
         results.show_run(command.encode(opened, reading, output, options, json, scheme), json)
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from tokpack_core.commands.document_encoder import EncodeOptions, Encoder
-from tokpack_core.commands.encode_images import encode_images, vision_config
 from tokpack_core.commands.encode_run import Run
 from tokpack_core.commands.finished_encode import finished_encode
 from tokpack_core.commands.opened_tokenizer import OpenedTokenizer
@@ -31,7 +30,7 @@ from tokpack_core.megatron.indexed_dataset import dtype_for
 from tokpack_core.store.actions import json_digest
 from tokpack_core.tokenizers.agreement.encoder_choice import encoder_choice
 
-__all__ = ["EncodeOptions", "encode", "vision_config"]
+__all__ = ["EncodeOptions", "encode"]
 
 
 def encode(
@@ -57,6 +56,9 @@ def encode(
     if options.json_keys and reading.options.text_field != ReadConfig().text_field:
         raise InputError("--json-keys names the fields to encode: leave out --text-field")
     if vision is not None:
+        # Loads kernels, which documents of text have no use for.
+        from tokpack_core.commands.encode_images import encode_images
+
         options.require_plain()
         return encode_images(opened, reading, output, options.append_eod, quiet, vision)
     fields = options.json_keys or (reading.options.text_field,)

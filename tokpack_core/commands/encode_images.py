@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pyarrow as pa
-from pydantic import ValidationError
 
 from tokpack_core.commands.opened_tokenizer import OpenedTokenizer
 from tokpack_core.commands.output import MANIFEST_ENDING, new_output
@@ -29,29 +27,6 @@ from tokpack_core.tokenizers.huggingface.interleaved import ImageCounts, bounded
 from tokpack_core.vision.schemes import warnings
 
 ENDINGS = (".bin", ".idx", MANIFEST_ENDING)
-
-
-def vision_config(scheme: str | None, parameters: list[str]) -> VisionConfig | None:
-    """A scheme and its parameters as NAME=VALUE; raises InputError for what does not go together."""
-    if scheme is None:
-        if parameters:
-            raise InputError("--vision-parameter belongs to a scheme: name one with --vision")
-        return None
-    values: dict[str, Any] = {"scheme": scheme}
-    for text in parameters:
-        name, equals, value = text.partition("=")
-        if not name or not equals:
-            raise InputError(f"--vision-parameter {text}: write NAME=VALUE, as max_pixels=1003520")
-        try:
-            values[name] = orjson.loads(value)
-        except orjson.JSONDecodeError:
-            values[name] = value
-    try:
-        return VisionConfig(**values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = "".join(f"{part}: " for part in first["loc"])
-        raise InputError(f"--vision {scheme}: {where}{first['msg'].removeprefix('Value error, ')}") from None
 
 
 def encode_images(

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from tokpack_core.config import ReadConfig
 from tokpack_core.corpus.batch import SCHEMA, max_text_bytes
-from tokpack_core.corpus.json_lines_kernels import INTEGER, STRING, read_lines
+from tokpack_core.corpus.json_lines_kernels import INTEGER, STRING, count_lines, read_lines
 from tokpack_core.corpus.text_buffers import read_only, text_array
 
 
@@ -24,7 +24,7 @@ def batch_of_lines(run: bytes, row: int, options: ReadConfig) -> pa.RecordBatch 
     if len(set(names)) < len(names) or not is_utf8(run):
         return None
     data = np.frombuffer(run, np.uint8)
-    count = run.count(b"\n")
+    count = count_lines(data)
     spelled, borders = spelling(names)
     out = np.empty((len(names), data.size + 8), np.uint8)
     offsets = np.zeros((len(names), count + 1), np.int64)

@@ -141,7 +141,7 @@ def shard_documents(version: DatasetVersion, block: Block) -> int:
 def read_rows(version: DatasetVersion, shard: ObjectRef, columns: list[str]) -> pa.Table:
     objects.require_files(version.store, [ObjectFile(shard, DOCUMENTS)])
     path = objects.folder_of(version.store, shard) / DOCUMENTS
-    return pq.read_table(path, columns=columns, memory_map=False)
+    return pq.ParquetFile(path).read(columns=columns)
 
 
 def audit_shard(auditor: Auditor, splits: list[PackedBlock], part: int, shard: ObjectRef) -> None:

@@ -119,5 +119,5 @@ def hash_unchanged(file: SourceFile) -> str:
 
 
 def read_inventory(folder: Path) -> list[InventoryFile]:
-    table = pq.read_table(folder / "inventory.parquet", memory_map=False)
+    table = pq.ParquetFile(folder / "inventory.parquet").read()
     return [InventoryFile(**row) for row in table.to_pylist()]

@@ -146,6 +146,6 @@ def compare_documents(
 def read_documents(version: DatasetVersion, shards: list[ObjectRef]) -> pa.Table:
     """Columns id and tokens of all documents of the shards."""
     paths = [objects.require_object(version.store, shard) / "documents.parquet" for shard in shards]
-    tables = [pq.read_table(path, columns=["id", "tokens"], memory_map=False) for path in paths]
+    tables = [pq.ParquetFile(path).read(columns=["id", "tokens"]) for path in paths]
     empty = pa.schema({"id": pa.string(), "tokens": pa.int64()}).empty_table()
     return pa.concat_tables([empty, *tables])

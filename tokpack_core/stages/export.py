@@ -189,7 +189,7 @@ def read_plan(store: Store, block: Block, dtype: np.dtype) -> tuple[PackingPlan,
 
     Documents are numbered by part and row, so that pieces of one document can be told from others.
     """
-    table = pq.read_table(objects.folder_of(store, block.object) / PLAN, memory_map=False)
+    table = pq.ParquetFile(objects.folder_of(store, block.object) / PLAN).read()
     rows = {name: table[name].to_numpy() for name in table.column_names}
     first = first_rows(rows)
     offsets = np.append(first, table.num_rows).astype(np.int64)

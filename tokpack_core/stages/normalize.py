@@ -291,7 +291,7 @@ def write_parts(store: Store, refs: list[ObjectRef], folder: Path) -> dict[str, 
 
 def read_parts(store: Store, folder: Path) -> list[Part]:
     """The parts of a normalized corpus, in order."""
-    rows = pq.read_table(folder / "parts.parquet", memory_map=False).to_pylist()
+    rows = pq.ParquetFile(folder / "parts.parquet").read().to_pylist()
     return [
         Part(
             ObjectRef.parse(row["object"]),
@@ -307,7 +307,7 @@ def read_parts(store: Store, folder: Path) -> list[Part]:
 
 def listed_parts(folder: Path) -> set[str]:
     """`unit/file` of every part that a normalized corpus lists."""
-    rows = pq.read_table(folder / "parts.parquet", columns=["object", "file"], memory_map=False).to_pylist()
+    rows = pq.ParquetFile(folder / "parts.parquet").read(columns=["object", "file"]).to_pylist()
     return {f"{row['object']}/{row['file']}" for row in rows}
 
 

@@ -172,7 +172,7 @@ def read_documents(paths: list[Path], split: str) -> Documents:
     interleaved = False
     for number, path in enumerate(paths):
         columns = [name for name in ("split", "tokens", "images") if name in pq.read_schema(path).names]
-        table = pq.read_table(path, columns=columns, memory_map=False)
+        table = pq.ParquetFile(path).read(columns=columns)
         chosen = np.flatnonzero(pa.compute.equal(table["split"], split).to_numpy())
         parts.append(np.full(chosen.size, number, np.int32))
         rows.append(chosen.astype(np.int64))
@@ -257,7 +257,7 @@ def first_rows(rows: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
 
 
 def read_blocks(folder: Path) -> list[Block]:
-    rows = pq.read_table(folder / "blocks.parquet", memory_map=False).to_pylist()
+    rows = pq.ParquetFile(folder / "blocks.parquet").read().to_pylist()
     return [
         Block(
             row["corpus"],

@@ -227,7 +227,7 @@ def judge_agreement(store: Store, tokenizer: Tokenizer, normalized: list[ObjectR
     tried = 0
     failures: list[str] = []
     for ref in normalized if tokenizer.unicode != "none" else []:
-        table = pq.read_table(objects.folder_of(store, ref) / CHANGED, memory_map=False)
+        table = pq.ParquetFile(objects.folder_of(store, ref) / CHANGED).read()
         batch = table.slice(0, AGREEMENT_DOCUMENTS - tried).combine_chunks()
         raw, expected = (batch[name].combine_chunks() for name in ("cleaned", "normalized"))
         failures += [expected[row].as_py() for row in agrees_with_normalized(tokenizer, raw, expected)]

@@ -280,13 +280,13 @@ def write_shards(
 
 
 def listed_units(folder: Path) -> set[str]:
-    return set(pq.read_table(folder / "shards.parquet", columns=["object"], memory_map=False)["object"].to_pylist())
+    return set(pq.ParquetFile(folder / "shards.parquet").read(columns=["object"])["object"].to_pylist())
 
 
 def read_shards(work: Workplace, tokenizer: str, corpus: str) -> list[Shard]:
     """The newest shards of a corpus, in the order of its parts."""
     _, folder = current(work, asset_key(tokenizer, corpus))
-    rows = pq.read_table(folder / "shards.parquet", memory_map=False).to_pylist()
+    rows = pq.ParquetFile(folder / "shards.parquet").read().to_pylist()
     shards = []
     for row in rows:
         ref = ObjectRef.parse(row["object"])

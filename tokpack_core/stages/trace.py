@@ -110,7 +110,7 @@ def part_path(store: Store, graph: LineageGraph, shard: ObjectRef) -> Path:
 
 def plan_columns(version: DatasetVersion, block: Block) -> dict[str, npt.NDArray[Any]]:
     """A block's plan as arrays, with `offset`: first position of each segment within its pack."""
-    table = pq.read_table(objects.require_object(version.store, block.object) / "plan.parquet", memory_map=False)
+    table = pq.ParquetFile(objects.require_object(version.store, block.object) / "plan.parquet").read()
     columns = {name: table[name].to_numpy() for name in table.column_names}
     taken = columns["length"].astype(np.int64)
     pieces = first_rows(columns)
@@ -124,7 +124,7 @@ def plan_columns(version: DatasetVersion, block: Block) -> dict[str, npt.NDArray
 
 def describe_documents(version: DatasetVersion, shard: ObjectRef) -> pa.Table:
     path = objects.require_object(version.store, shard) / "documents.parquet"
-    return pq.read_table(path, columns=DESCRIBED, memory_map=False)
+    return pq.ParquetFile(path).read(columns=DESCRIBED)
 
 
 def find_document(version: DatasetVersion, document: str) -> list[dict[str, Any]]:

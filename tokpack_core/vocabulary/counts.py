@@ -103,13 +103,14 @@ class TokenCounts:
     def read(folder: Path) -> TokenCounts:
         """Raises InputError, naming the folder, if its files are missing or hold something else."""
         try:
-            tokens, languages = (pq.read_table(folder / name) for name in (TOKEN_COUNTS_FILE, LANGUAGE_COUNTS_FILE))
+            tokens = pq.ParquetFile(folder / TOKEN_COUNTS_FILE).read()
+            languages = pq.ParquetFile(folder / LANGUAGE_COUNTS_FILE).read()
             size = (tokens.schema.metadata or {}).get(b"vocab_size", b"").decode()
             if not size.isdecimal() or tokens.schema != TOKEN_SCHEMA or languages.schema != LANGUAGE_SCHEMA:
                 raise InputError("these are not token and language counts as this version writes them: count again")
             merges = None
             if (folder / MERGE_COUNTS_FILE).is_file():
-                merges = MergeCounts.from_table(pq.read_table(folder / MERGE_COUNTS_FILE), int(size))
+                merges = MergeCounts.from_table(pq.ParquetFile(folder / MERGE_COUNTS_FILE).read(), int(size))
             return TokenCounts.of(tokens.replace_schema_metadata(), languages, int(size), merges)
         except (InputError, OSError, pa.ArrowInvalid) as error:
             reason = str(error).splitlines()[0]

@@ -62,9 +62,10 @@ def random_texts() -> list[str]:
     ]
     return [
         "".join(
-            generator.choice(group)
-            for group in generator.choices(groups, k=generator.randint(1, 60))
-            for _ in range(generator.choice((1, 1, 2, 3, 9)))
+            "".join(generator.choices(group, k=length))
+            for group, length in zip(
+                generator.choices(groups, k=runs), generator.choices((1, 1, 2, 3, 9), k=runs), strict=True
+            )
         )
-        for _ in range(2000)
+        for runs in generator.choices(range(1, 61), k=2000)
     ]

@@ -212,7 +212,7 @@ def load_huggingface(path: Path, metadata: Metadata, published: Mapping[str, str
         raise InputError(f"{path} has an empty vocabulary: give the tokenizer.json of a trained tokenizer")
     roles = {role: text for role, text in published.items() if text in known} | dict(metadata.special_tokens)
     merges_file = path.with_name(MERGES_FILE_NAME)
-    merges = pq.read_table(merges_file, schema=MERGES_SCHEMA) if merges_file.is_file() else None
+    merges = pq.ParquetFile(merges_file).read().cast(MERGES_SCHEMA) if merges_file.is_file() else None
     return HuggingFaceTokenizer(engine, replace(metadata, special_tokens=roles), str(path), merges)
 
 

@@ -137,5 +137,5 @@ def load_superwords(path: Path, metadata: Metadata) -> SuperwordTokenizer:
             f"{list(metadata.special_tokens.values())}: restore the folder"
         )
     merges_file = path.with_name(MERGES_FILE_NAME)
-    merges = pq.read_table(merges_file, schema=MERGES_SCHEMA) if merges_file.is_file() else None
+    merges = pq.ParquetFile(merges_file).read().cast(MERGES_SCHEMA) if merges_file.is_file() else None
     return SuperwordTokenizer(model, metadata, merges)
