@@ -39,7 +39,7 @@ from tokpack_core.tokenizers import registry
 EOD = "<|endoftext|>"
 VOCABULARY = 32_000
 LONG_BYTES = 300_000_000
-ALL = ("gigatoken", "tokpack encode", "tokpack encode, 2 workers", "tokpack graph")
+ALL = ("gigatoken", "tokpack encode", "tokpack encode, 2 workers", "tokpack graph", "tokpack graph, 2 workers")
 PEERS = ("datatrove", "Megatron style")
 COMMON = """
 import hashlib, json, os, sys, threading, time
@@ -107,7 +107,7 @@ def plans_of(folder, source):
     (folder / "configs").mkdir(parents=True)
     (folder / "configs" / "a.yaml").write_text(CONFIG.format(text=source, tokenizer=tokenizer))
     project = load_project(folder / "configs")
-    work = Workplace(project, open_store(folder / "store", create=True), LocalEngine(1), lambda _: None)
+    work = Workplace(project, open_store(folder / "store", create=True), LocalEngine(WORKERS), lambda _: None)
     return work, {plan.key: plan for plan in plan_graph(project)}
 little = out / "little.jsonl"
 little.write_text("".join(json.dumps({"id": str(i), "text": f"cafe\\u0301 {i}"}) + "\\n" for i in range(300)))
@@ -120,12 +120,13 @@ spent = {}
 for key, plan in list(plans.items())[:5]:
     begin()
     plan.build(work)
-    spent[key.split("/")[0]] = cpu() - start
+    spent[key.split("/")[0]] = cpu() - start, time.monotonic() - wall
 digest = hashlib.sha256()
 for shard in read_shards(work, "tok", "core"):
     digest.update((shard.folder / "part.bin").read_bytes())
-stages = {key: spent[key] for key in ("corpus", "normalized_corpus", "tokenized_shards")}
-report(digest.hexdigest(), cpu=sum(stages.values()), stages=stages)
+spent = {key: spent[key] for key in ("corpus", "normalized_corpus", "tokenized_shards")}
+stages, walls = ({key: times[i] for key, times in spent.items()} for i in (0, 1))
+report(digest.hexdigest(), cpu=sum(stages.values()), wall=sum(walls.values()), stages=stages, walls=walls)
 """,
     "datatrove": """
 from datatrove.executor import LocalPipelineExecutor
@@ -223,7 +224,8 @@ def main() -> None:
                 flush=True,
             )
             for stage, seconds in found.get("stages", {}).items():
-                print(f"  {stage:26}{size / 1e6:8.1f}{seconds:9.2f}{size / 1e6 / seconds:10.1f}")
+                wall = found["walls"][stage]
+                print(f"  {stage:26}{size / 1e6:8.1f}{seconds:9.2f}{size / 1e6 / seconds:10.1f}{'':8}{wall:8.1f}")
         print(f"same tokens: {'yes' if all(len(found) == 1 for found in digests.values()) else 'NO'}")
         encode, graph, bare = (rates[name, "all"] for name in ("tokpack encode", "tokpack graph", "gigatoken"))
         print(f"tokpack encode / gigatoken {encode / bare:.0%}, tokpack graph / gigatoken {graph / bare:.0%}")
