@@ -29,6 +29,7 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import pyarrow as pa
 import zstandard
@@ -39,6 +40,7 @@ from tokpack_core.tokenizers import registry
 EOD = "<|endoftext|>"
 VOCABULARY = 32_000
 LONG_BYTES = 300_000_000
+PRETOKEN_BYTES = 50_000_000
 ALL = ("gigatoken", "tokpack encode", "tokpack encode, 2 workers", "tokpack graph", "tokpack graph, 2 workers")
 PEERS = ("datatrove", "Megatron style")
 COMMON = """
@@ -233,7 +235,7 @@ def main() -> None:
             print(
                 f"tokpack encode / {peer} {encode / rates[peer, 'part']:.1f}, graph {graph / rates[peer, 'part']:.1f}"
             )
-        long_document(tokenizer, scratch)
+        long_documents(tokenizer, scratch)
 
 
 def train(texts: list[str], folder: Path) -> Path:
@@ -245,17 +247,24 @@ def train(texts: list[str], folder: Path) -> Path:
     return folder
 
 
-def long_document(tokenizer: Path, scratch: Path) -> None:
-    """One document of 300 MB on one line."""
-    line = "The quick brown fox, 123 times; jumps over \u4e2d\u6587 and the lazy dog.\\n"
-    text = (line * (LONG_BYTES // len(line.encode()) + 1)).encode()
-    file = scratch / "long.jsonl.zst"
-    with file.open("wb") as out, zstandard.ZstdCompressor().stream_writer(out) as writer:
-        writer.write(b'{"text": "' + text + b'"}\n')
-    found = run("tokpack encode", file, tokenizer, scratch)
-    size = len(text) - text.count(b"\\n")
-    private, cpu = found["private"], found["cpu"]
-    print(f"one document of {size / 1e6:.0f} MB: {private:.0f} MB private, {cpu:.1f} CPU s")
+def long_documents(tokenizer: Path, scratch: Path) -> None:
+    """A document of 300 MB on one line, and what is a single pretoken, of 50 MB and of 300."""
+    line = "The quick brown fox, 123 times; jumps over \u4e2d\u6587 and the lazy dog.\\n".encode()
+    letters = np.random.default_rng(1).integers(97, 123, LONG_BYTES, dtype=np.uint8).tobytes()
+    documents = {
+        "lines": line * (LONG_BYTES // len(line) + 1),
+        "zeros": b"0" * PRETOKEN_BYTES,
+        "random letters": letters[:PRETOKEN_BYTES],
+        "more of them": letters,
+    }
+    for name, text in documents.items():
+        file = scratch / "long.jsonl.zst"
+        with file.open("wb") as out, zstandard.ZstdCompressor().stream_writer(out) as writer:
+            writer.write(b'{"text": "' + text + b'"}\n')
+        found = run("tokpack encode", file, tokenizer, scratch)
+        size = len(text) - text.count(b"\\n")
+        private, cpu = found["private"], found["cpu"]
+        print(f"one document of {size / 1e6:.0f} MB, {name}: {private:.0f} MB private, {cpu:.1f} CPU s", flush=True)
 
 
 if __name__ == "__main__":

@@ -140,7 +140,10 @@ class ByteBpeEncoder:
             ids,
             id_ends[1:],
         )
-        return ids[: id_ends[-1]] if size > MOST_KEPT else ids[: id_ends[-1]].copy(), id_ends
+        if size <= MOST_KEPT:
+            return ids[: id_ends[-1]].copy(), id_ends
+        ids.resize(id_ends[-1], refcheck=False)
+        return ids, id_ends
 
     def _remembered(self) -> Remembered:
         remembered: Remembered | None = getattr(self._threads, "remembered", None)

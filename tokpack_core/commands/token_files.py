@@ -22,7 +22,7 @@ import numpy as np
 import orjson
 
 from tokpack_core.errors import InputError
-from tokpack_core.megatron.indexed_dataset import IndexWriter, bin_path, idx_path, read_chunks
+from tokpack_core.megatron.indexed_dataset import IndexWriter, bin_path, idx_path, read_chunks, write_ids
 from tokpack_core.store.files import fsync_path
 from tokpack_core.tokenizers.encoded import Encoded
 
@@ -84,7 +84,7 @@ class TokenFiles:
     def append(self, number: int, encoded: Encoded) -> None:
         """Adds documents, whose ids the dtype can hold, to the files of a key."""
         counts = self.state.counts[number]
-        self._tokens[number].write(encoded.ids.astype(self._dtype).data)
+        write_ids(self._tokens[number], encoded.ids, self._dtype)
         self._lengths[number].write(encoded.lengths.astype(LENGTH).data)
         counts.documents += encoded.documents
         counts.empty_documents += int((encoded.lengths == 0).sum())

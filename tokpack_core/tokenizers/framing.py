@@ -7,9 +7,15 @@ import numpy.typing as npt
 
 from tokpack_core.tokenizers.encoded import Encoded
 
+LARGE = 2**22
+"""Ids of a document that are not copied to add one."""
+
 
 def framed(encoded: Encoded, chosen: npt.NDArray[np.bool_], bos: int | None, eod: int) -> Encoded:
-    """The same documents; those chosen (bool [documents]) end in `eod` and, unless it is None, start with `bos`."""
+    """The same documents; those chosen (bool [documents]) end in `eod` and, unless it is None, start with `bos`.
+
+    `encoded` is used up: the ids of a single long document may grow where they stand.
+    """
     added = chosen.astype(np.int64) * (1 if bos is None else 2)
     if bos is None:
         places = encoded.offsets[1:][chosen]
@@ -19,7 +25,19 @@ def framed(encoded: Encoded, chosen: npt.NDArray[np.bool_], bos: int | None, eod
         places = np.stack([encoded.offsets[:-1][chosen], encoded.offsets[1:][chosen]], axis=1).ravel()
         values = np.tile(np.array([bos, eod], np.int32), places.size // 2)
     offsets = encoded.offsets + np.concatenate([[0], np.cumsum(added)])
+    if encoded.ids.size > LARGE and places.tolist() == [encoded.ids.size] and grew_by_one(encoded):
+        encoded.ids[-1] = eod
+        return Encoded(encoded.ids, offsets)
     return Encoded(np.insert(encoded.ids, places, values), offsets)
+
+
+def grew_by_one(encoded: Encoded) -> bool:
+    """Makes room for an id at the end of `encoded.ids`, unless someone else holds the array or a view of it."""
+    try:
+        encoded.ids.resize(encoded.ids.size + 1)
+    except ValueError:
+        return False
+    return True
 
 
 def surrounded(encoded: Encoded, before: tuple[int, ...], after: tuple[int, ...]) -> Encoded:
