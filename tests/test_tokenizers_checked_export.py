@@ -2,6 +2,8 @@
 
 import json
 import re
+from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +20,9 @@ from tests.tokenizer_samples import EOD, HOSTILE, PAD, SPECIAL_TOKENS, documents
 from tokpack_core.config import TrainConfig
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.agreement.checked_export import FirstTexts, by_sentencepiece, by_tokenizers, save_checked
+from tokpack_core.tokenizers.agreement.auto_tokenizer import compare_with_auto_tokenizer
+from tokpack_core.tokenizers.agreement.checked_export import FirstTexts, refuse, save_checked
+from tokpack_core.tokenizers.agreement.readers import by_sentencepiece, by_tokenizers, expected_of
 from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
 from tokpack_core.tokenizers.protocol import Tokenizer
@@ -34,8 +38,10 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         TrainConfig.model_validate(settings | {"special_tokens": SPECIAL_TOKENS}), documents()[::3], "nfc"
     )
     folder = tmp_path_factory.mktemp(request.param)
-    figures = save_checked(tokenizer, folder, pa.array([*documents(), *HOSTILE], pa.large_string()))
+    figures = save_checked(tokenizer, folder, pa.array([*documents(), *HOSTILE], pa.large_string()), True)
     assert figures["documents"] > len(documents())
+    documents_compared = {"compared": True, "transformers": version("transformers"), "documents": figures["documents"]}
+    assert figures["auto_tokenizer"] == documents_compared | {"difference": None}
     assert figures["left_out"] >= 1
     if "transformers" in figures:
         assert figures["transformers"]["written"]
@@ -182,6 +188,62 @@ def test_a_difference_is_told_with_its_text(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="other ids for the text that begins 'odd one'"):
         save_checked(Altered(), tmp_path, pa.array(["even", "odd one", "odd two"], pa.large_string()))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def small() -> HuggingFaceTokenizer:
+    tokenizer = train(TrainConfig(family="byte_bpe", vocab_size=300, special_tokens=SPECIAL_TOKENS), documents()[:5])
+    assert isinstance(tokenizer, HuggingFaceTokenizer)
+    return tokenizer
+
+
+def test_what_auto_tokenizer_reads_otherwise_is_not_published(small: HuggingFaceTokenizer, tmp_path: Path) -> None:
+    """Hugging Face's own library does not read the file in which the roles stand."""
+    texts = pa.array(["some text"], pa.large_string())
+    small.save(tmp_path)
+    expected = expected_of(small, texts, small.encode(texts))
+    assert compare_with_auto_tokenizer(tmp_path, expected)["difference"] is None
+    config = tmp_path / "tokenizer_config.json"
+    written = config.read_text()
+    config.write_text(written.replace(f'"eos_token": "{EOD}"', f'"eos_token": "{PAD}"'))
+    assert compare_with_auto_tokenizer(tmp_path, expected)["difference"] == "id 1 as eod, not 0"
+    config.write_text(written.replace("PreTrainedTokenizerFast", "NoSuchTokenizer"))
+    (tmp_path / "tokenizer.json").write_text("{}")
+    found = compare_with_auto_tokenizer(tmp_path, expected)["difference"]
+    assert found.startswith("AutoTokenizer does not open it: ")
+    with pytest.raises(InputError, match="not published"):
+        refuse(found, small)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("raise ModuleNotFoundError(name='transformers')", "transformers is not installed"),
+        ("raise ImportError('torch is too old')", "transformers cannot be imported: torch is too old"),
+        ("import os; os._exit(3)", "the process that compares ended without a result: exit code 3"),
+    ],
+)
+def test_without_transformers_the_manifest_says_so(
+    content: str, reason: str, small: HuggingFaceTokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "transformers.py").write_text(content)
+    monkeypatch.syspath_prepend(tmp_path)
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    figures = save_checked(small, folder, pa.array(["some text"], pa.large_string()), True)
+    assert figures["auto_tokenizer"] == {"compared": False, "reason": reason}
+
+
+def test_of_little_text_auto_tokenizer_is_asked_on_request_only(small: HuggingFaceTokenizer, tmp_path: Path) -> None:
+    none = pa.array([], pa.large_string())
+    little = save_checked(small, tmp_path, none)["auto_tokenizer"]
+    assert little == {"compared": False, "reason": "trained on less than 2,097,152 bytes of text"}
+    much = HuggingFaceTokenizer(
+        small._engine, replace(small.metadata, training=small.training | {"bytes": 2**21}), "a test"
+    )
+    (tmp_path / "much").mkdir()
+    found = save_checked(much, tmp_path / "much", none)["auto_tokenizer"]
+    assert (found["compared"], found["documents"], found["difference"]) == (True, 0, None)
 
 
 def test_a_file_that_cannot_be_read_is_an_error_of_the_file_system(tmp_path: Path) -> None:

@@ -166,6 +166,14 @@ def train(
             show_default="all, most non-ASCII first",
         ),
     ] = None,
+    check_transformers: Annotated[
+        bool | None,
+        typer.Option(
+            "--check-transformers/--no-check-transformers",
+            help="AutoTokenizer must read the same from the files.",
+            show_default="from 2 MiB of text on",
+        ),
+    ] = None,
     read: ReadOptions = AS_USUAL,
     json: AsJson = False,
 ) -> None:
@@ -207,4 +215,4 @@ def train(
         }
         config = command.train_config(family, vocab_size, special_token or [], options)
         reading = read.open(files)
-        results.show_run(command.train(config, unicode, reading, output, json), json)
+        results.show_run(command.train(config, unicode, reading, output, json, check_transformers), json)

@@ -24,8 +24,17 @@ from tokpack_core.tokenizers.modular.language_texts import LabelledTexts
 from tokpack_core.tokenizers.protocol import Tokenizer, missing_entries
 
 
-def train(config: TrainConfig, unicode: UnicodeForm, reading: Reading, output: Path, quiet: bool) -> dict[str, Any]:
+def train(
+    config: TrainConfig,
+    unicode: UnicodeForm,
+    reading: Reading,
+    output: Path,
+    quiet: bool,
+    auto_tokenizer: bool | None = None,
+) -> dict[str, Any]:
     """Trains on every document and writes the folder `output` and its manifest; returns the manifest.
+
+    `auto_tokenizer`: whether transformers open it too before it is published (see `checked_export`).
 
     Raises:
         InputError: the text cannot be read or gives no such tokenizer, or the output exists.
@@ -34,7 +43,7 @@ def train(config: TrainConfig, unicode: UnicodeForm, reading: Reading, output: P
         draft.mkdir()
         with progress("reading", reading.bytes, "B", quiet) as on_done:
             tokenizer, sample = trained(config, unicode, reading, on_done)
-        compared = save_checked(tokenizer, draft, sample)
+        compared = save_checked(tokenizer, draft, sample, auto_tokenizer)
         counts = {"vocab_size": tokenizer.vocab_size, "reading": reading.problems.to_json(), **tokenizer.training}
         counts |= {"export_check": compared} | missing_entries(config, tokenizer)
         described = open_tokenizer(draft).as_json() | {"path": str(output.absolute())}

@@ -6,6 +6,9 @@ the same vocabulary size and the same special tokens; the first difference refus
 that hold the string of a special token, which those libraries match and we do not, and, for SentencePiece, a literal
 U+2581. A `litetoken` tokenizer holds the files of its base, and is not what other libraries see in them.
 
+`transformers.AutoTokenizer` opens the folder too, in a process of its own (see `auto_tokenizer`), and must also know
+the special tokens by their roles: of MUCH_TEXT, or on request. The manifest says whether it was compared, or why not.
+
 A byte-level BPE of one regex also gets a folder `tiktoken`, if tiktoken gives the same ids, text, size and special
 tokens from it; else the manifest says why there is none.
 
@@ -19,23 +22,31 @@ first begins; if it is more than one token in a thousand, or anything else diffe
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import sentencepiece
-from tokenizers import Tokenizer as Engine
 
 from tokpack_core.errors import InputError
+from tokpack_core.tokenizers.agreement.auto_tokenizer import compare_with_auto_tokenizer
 from tokpack_core.tokenizers.agreement.normalization import differing_documents
+from tokpack_core.tokenizers.agreement.readers import (
+    Expected,
+    Reader,
+    by_sentencepiece,
+    by_tiktoken,
+    by_tokenizers,
+    expected_of,
+    first_difference,
+    special_strings,
+)
 from tokpack_core.tokenizers.byteification.token_bytes import META_SPACE
 from tokpack_core.tokenizers.encoded import Bools, Encoded, from_lists
 from tokpack_core.tokenizers.huggingface import model as huggingface
-from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer, split_documents
+from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.sentencepiece import model as sentencepiece_model
 from tokpack_core.tokenizers.sentencepiece.model import SentencePieceTokenizer
@@ -48,6 +59,8 @@ SAMPLE_SHARE = 8
 """Of little text an eighth is compared, since other libraries take longer for it than its training does."""
 FOR_TRANSFORMERS = "transformers"
 MOST_DIFFERING = 0.001
+MUCH_TEXT = 2**21
+"""Bytes of training text from which AutoTokenizer opens the files too: training then takes longer than that."""
 
 
 class FirstTexts:
@@ -95,38 +108,49 @@ class FirstTextsByDomain:
         return pa.concat_arrays([first.kept() for first in self._firsts.values()])
 
 
-@dataclass(frozen=True)
-class Reader:
-    """A tokenizer file as another library opens it."""
-
-    vocab_size: int
-    token_id: Callable[[str], int | None]
-    encode: Callable[[list[str]], list[list[int]]]
-    decode: Callable[[list[list[int]]], list[str]]
-
-
-def save_checked(tokenizer: Tokenizer, folder: Path, texts: pa.Array) -> dict[str, Any]:
+def save_checked(
+    tokenizer: Tokenizer, folder: Path, texts: pa.Array, auto_tokenizer: bool | None = None
+) -> dict[str, Any]:
     """Save a trained tokenizer into an existing folder; returns what was compared.
 
+    `auto_tokenizer`: whether transformers open it too; None: if it was trained on MUCH_TEXT.
     Raises InputError if another library reads something else from its files, with the first text that shows it.
     """
     tokenizer.save(folder)
-    compared = without_strings(texts, list(special_strings(tokenizer).values()))
-    figures: dict[str, Any] = {"documents": len(compared), "left_out": len(texts) - len(compared)}
+    if auto_tokenizer is None:
+        auto_tokenizer = tokenizer.training.get("bytes", 0) >= MUCH_TEXT
+    held = list(special_strings(tokenizer).values())
     if isinstance(tokenizer, SentencePieceTokenizer):
-        compared = without_strings(compared, [META_SPACE])
-        figures = {"documents": len(compared), "left_out": len(texts) - len(compared)}
-        figures |= save_sentencepiece(tokenizer, folder, compared)
-    elif tokenizer.family != "litetoken" and (folder / huggingface.FILE_NAME).is_file():
-        ours = tokenizer.encode(compared)
-        reader = by_tokenizers(folder / huggingface.FILE_NAME)
-        refuse(first_difference(reader, tokenizer, compared, ours), tokenizer)
-        if isinstance(tokenizer, HuggingFaceTokenizer) and tokenizer.family == "byte_bpe":
-            figures["tiktoken"] = saved_for_tiktoken(tokenizer, folder / tiktoken_export.FOLDER, compared, ours)
+        compared = without_strings(texts, [*held, META_SPACE])
+        figures = save_sentencepiece(tokenizer, folder, compared, auto_tokenizer)
+    else:
+        compared = without_strings(texts, held)
+        figures = compare_stock_files(tokenizer, folder, compared, auto_tokenizer)
+    return {"documents": len(compared), "left_out": len(texts) - len(compared)} | figures
+
+
+def compare_stock_files(tokenizer: Tokenizer, folder: Path, texts: pa.Array, auto_tokenizer: bool) -> dict[str, Any]:
+    if tokenizer.family == "litetoken" or not (folder / huggingface.FILE_NAME).is_file():
+        return {"auto_tokenizer": {"compared": False, "reason": f"only tokpack opens a {tokenizer.family} tokenizer"}}
+    expected = expected_of(tokenizer, texts, tokenizer.encode(texts))
+    refuse(first_difference(by_tokenizers(folder / huggingface.FILE_NAME), expected), tokenizer)
+    figures = {"auto_tokenizer": compare_by_auto_tokenizer(folder, expected, tokenizer, auto_tokenizer)}
+    if isinstance(tokenizer, HuggingFaceTokenizer) and tokenizer.family == "byte_bpe":
+        figures["tiktoken"] = saved_for_tiktoken(tokenizer, folder / tiktoken_export.FOLDER, expected)
     return figures
 
 
-def save_sentencepiece(tokenizer: SentencePieceTokenizer, folder: Path, texts: pa.Array) -> dict[str, Any]:
+def compare_by_auto_tokenizer(folder: Path, expected: Expected, tokenizer: Tokenizer, wanted: bool) -> dict[str, Any]:
+    if not wanted:
+        return {"compared": False, "reason": f"trained on less than {MUCH_TEXT:,} bytes of text"}
+    found = compare_with_auto_tokenizer(folder, expected)
+    refuse(found.get("difference"), tokenizer)
+    return found
+
+
+def save_sentencepiece(
+    tokenizer: SentencePieceTokenizer, folder: Path, texts: pa.Array, auto_tokenizer: bool
+) -> dict[str, Any]:
     """Compares the model with what sentencepiece reads from it, and adds its translation if that is good."""
     ours = tokenizer.encode(texts)
     exact = tokenizer.sums_exactly(ours)
@@ -141,15 +165,19 @@ def save_sentencepiece(tokenizer: SentencePieceTokenizer, folder: Path, texts: p
     figures["transformers"] = differences(by_tokenizers(translated), tokenizer, texts, ours, exact)
     if not figures["transformers"]["written"]:
         shutil.rmtree(folder / FOR_TRANSFORMERS)
-    return figures
+        return figures | {"auto_tokenizer": {"compared": False, "reason": f"there is no folder {FOR_TRANSFORMERS}"}}
+    same = texts.filter(pa.array(exact))
+    expected = expected_of(tokenizer, same, tokenizer.encode(same))
+    opened = compare_by_auto_tokenizer(folder / FOR_TRANSFORMERS, expected, tokenizer, auto_tokenizer)
+    return figures | {"auto_tokenizer": opened}
 
 
-def saved_for_tiktoken(tokenizer: HuggingFaceTokenizer, folder: Path, texts: pa.Array, ours: Encoded) -> dict[str, Any]:
+def saved_for_tiktoken(tokenizer: HuggingFaceTokenizer, folder: Path, expected: Expected) -> dict[str, Any]:
     """Whether there are files for tiktoken, which give all ids of the sample, or why there are none."""
     difference = tiktoken_export.why_not(tokenizer)
     if difference is None:
         tiktoken_export.save_for_tiktoken(tokenizer, folder)
-        difference = first_difference(by_tiktoken(folder), tokenizer, texts, ours)
+        difference = first_difference(by_tiktoken(folder), expected)
         if difference is not None:
             shutil.rmtree(folder)
     return {"written": difference is None} | ({"reason": difference} if difference else {})
@@ -163,35 +191,11 @@ def refuse(difference: str | None, tokenizer: Tokenizer) -> None:
         )
 
 
-def special_strings(tokenizer: Tokenizer) -> dict[str, str]:
-    """role → string"""
-    table = tokenizer.vocabulary()
-    strings = dict(zip(table["id"].to_pylist(), table["token"].to_pylist(), strict=True))
-    return {role: strings[token].decode() for role, token in tokenizer.special_tokens.items()}
-
-
 def without_strings(texts: pa.Array, strings: list[str]) -> pa.Array:
     held = np.zeros(len(texts), bool)
     for string in strings:
         held |= pc.match_substring(texts, string).to_numpy(zero_copy_only=False)
     return texts.filter(pa.array(~held))
-
-
-def first_difference(reader: Reader, tokenizer: Tokenizer, texts: pa.Array, ours: Encoded) -> str | None:
-    """What the reader sees that we do not, in words; None if nothing. `ours`: the ids of the texts."""
-    if reader.vocab_size != tokenizer.vocab_size:
-        return f"{reader.vocab_size} entries, not {tokenizer.vocab_size}"
-    for role, string in special_strings(tokenizer).items():
-        if reader.token_id(string) != tokenizer.special_tokens[role]:
-            return f"id {reader.token_id(string)} for {string!r} ({role}), not {tokenizer.special_tokens[role]}"
-    theirs = from_lists(reader.encode(texts.to_pylist()))
-    for document in differing_documents(ours, theirs):
-        return f"other ids for the text that begins {texts[document].as_py()[:80]!r}"
-    restored = reader.decode([ids.tolist() for ids in split_documents(ours)])
-    for text, expected in zip(restored, tokenizer.decode(ours).to_pylist(), strict=True):
-        if text != expected:
-            return f"other text for the ids of {expected[:80]!r}"
-    return None
 
 
 def differences(reader: Reader, tokenizer: Tokenizer, texts: pa.Array, ours: Encoded, exact: Bools) -> dict[str, Any]:
@@ -203,7 +207,7 @@ def differences(reader: Reader, tokenizer: Tokenizer, texts: pa.Array, ours: Enc
     other = differing_documents(ours, theirs)
     tokens = sum(differing_tokens(ours, theirs, document) for document in other)
     same = texts.take(pa.array(sorted(set(range(len(texts))) - set(other)), pa.int64()))
-    elsewhere = first_difference(reader, tokenizer, same, tokenizer.encode(same))
+    elsewhere = first_difference(reader, expected_of(tokenizer, same, tokenizer.encode(same)))
     first = elsewhere or (f"the text that begins {texts[other[0]].as_py()[:80]!r}" if other else None)
     good = elsewhere is None and not exact[other].any() and tokens <= MOST_DIFFERING * ours.ids.size
     differing = {"differing_documents": len(other), "differing_tokens": tokens, "first_difference": first}
@@ -216,24 +220,3 @@ def differing_tokens(one: Encoded, other: Encoded, document: int) -> int:
         encoded.ids[encoded.offsets[document] : encoded.offsets[document + 1]] for encoded in (one, other)
     )
     return int((ids != other_ids).sum()) if ids.size == other_ids.size else max(ids.size, other_ids.size)
-
-
-def by_tokenizers(file: Path) -> Reader:
-    # The library's own reading raises a bare Exception for a file that cannot be read.
-    engine = Engine.from_buffer(file.read_bytes())
-    return Reader(
-        engine.get_vocab_size(),
-        engine.token_to_id,
-        lambda texts: [encoding.ids for encoding in engine.encode_batch_fast(texts, add_special_tokens=False)],
-        lambda lists: engine.decode_batch(lists, skip_special_tokens=False),
-    )
-
-
-def by_tiktoken(folder: Path) -> Reader:
-    encoding = tiktoken_export.open_with_tiktoken(folder)
-    return Reader(encoding.n_vocab, encoding.encode_single_token, encoding.encode_ordinary_batch, encoding.decode_batch)
-
-
-def by_sentencepiece(file: Path) -> Reader:
-    processor = sentencepiece.SentencePieceProcessor(model_proto=file.read_bytes())
-    return Reader(processor.vocab_size(), processor.piece_to_id, processor.encode, processor.decode)
