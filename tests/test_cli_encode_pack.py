@@ -235,7 +235,7 @@ def test_wrong_arguments_are_one_sentence(folder: Path, tmp_path: Path) -> None:
     assert "data/nope: gives no file" in refused(folder, *encoding, "--tokenizer", "tok", "data/nope")
     (tmp_path / "empty.jsonl").touch()
     assert "there is no document" in refused(folder, *encoding, "--tokenizer", "tok", tmp_path / "empty.jsonl")
-    (tmp_path / "bad.jsonl").write_text('{"text": 1}\n{"text": ["a"]}\n{"t": ""}\n', encoding="utf-8")
+    (tmp_path / "bad.jsonl").write_text('{"text": 1}\n{"text": {"a": 1}}\n{"t": ""}\n', encoding="utf-8")
     skipping = ("--tokenizer", "tok", "--on-error", "skip", tmp_path / "bad.jsonl", tmp_path / "empty.jsonl")
     said = "bad.jsonl and 1 more: every document was left out (no text field: 1, text is not a string: 2)"
     assert said in refused(folder, *encoding, *skipping)

@@ -1,13 +1,20 @@
-"""What is done to each document besides encoding it, and the encoder that does it."""
+"""What is done to each document besides encoding it, and the encoder that does it.
+
+As in Megatron's preprocess_data (`Encoder.encode`), a document is a string or a list of them. Each string is encoded by
+itself to one sequence, those without tokens are left out, and EOD ends the last one of a document that has any.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tokpack_core.commands.opened_tokenizer import OpenedTokenizer
+from tokpack_core.corpus.sentences import sentences_of
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.agreement.special_tokens_in_text import encode_with_special_tokens
 from tokpack_core.tokenizers.encoded import Encoded
@@ -58,6 +65,25 @@ class EncodeOptions:
         return {"append_eod": self.append_eod} | given | ({"json_keys": self.json_keys} if self.json_keys else {})
 
 
+@dataclass(frozen=True)
+class Sequences:
+    """Documents of sequences."""
+
+    encoded: Encoded
+    """The sequences one after the other; none is empty."""
+    edges: npt.NDArray[np.int64]
+    """[documents + 1]: how many sequences stand before each document"""
+
+    @property
+    def documents(self) -> int:
+        return self.edges.size - 1
+
+
+def by_document(found: Sequences) -> Encoded:
+    """The same ids, told apart by document."""
+    return Encoded(found.encoded.ids, found.encoded.offsets[found.edges])
+
+
 class Encoder:
     """Encodes texts and puts around them what the options ask for; usable in several threads."""
 
@@ -71,15 +97,22 @@ class Encoder:
         self._around = opened.added_around() if options.add_special_tokens else None
         self._languages = SubTokenizers(opened.tokenizer) if options.by_language else None
 
-    def encode(self, batch: pa.RecordBatch) -> Encoded:
-        """`batch`: the columns `text` and `lang`."""
+    def encode(self, batch: pa.RecordBatch) -> Sequences:
+        """`batch`: the columns `text` (strings, or lists of strings) and `lang`."""
+        texts, edges = sentences_of(batch["text"])
         one: EncodeBy = encode_with_special_tokens if self._options.parse_special_tokens else encode_plain
         if self._languages is None:
-            encoded = one(self._tokenizer, batch["text"])
+            encoded = one(self._tokenizer, texts)
         else:
-            encoded = self._languages.encode(batch["text"], batch["lang"], one)
+            languages = batch["lang"].take(pa.array(np.repeat(np.arange(len(batch)), np.diff(edges))))
+            encoded = self._languages.encode(texts, languages, one)
         if self._around is not None:
             encoded = surrounded(encoded, *self._around)
+        filled = encoded.lengths > 0
+        encoded = Encoded(encoded.ids, encoded.offsets[np.concatenate([[True], filled])])
+        edges = np.concatenate([[0], np.cumsum(filled)])[edges]
         if self.eod is not None:
-            encoded = framed(encoded, encoded.lengths > 0, None, self.eod)
-        return encoded
+            last = np.zeros(encoded.documents, np.bool_)
+            last[edges[1:][np.diff(edges) > 0] - 1] = True
+            encoded = framed(encoded, last, None, self.eod)
+        return Sequences(encoded, edges)

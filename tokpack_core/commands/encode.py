@@ -1,8 +1,9 @@
 """`tokpack encode`: text files to Megatron indexed datasets, as Megatron's preprocess_data writes them.
 
-One document is one sequence; a document without tokens is a repeated document index and no sequence. Text is encoded
-as it stands, by the tokenizer's own normalizer if it has one. Nothing is put around documents unless told. Several
-fields of a document go to several datasets, PREFIX_<field>_document, in step with each other.
+One document is one sequence, or several where it is a list of strings; a document without tokens is a repeated document
+index and no sequence. Text is encoded as it stands, by the tokenizer's own normalizer if it has one. Nothing is put
+around documents unless told. Several fields of a document go to several datasets, PREFIX_<field>_document, in step with
+each other.
 
 Documents of text and image blocks are another matter, see `encode_images`.
 """
@@ -82,8 +83,8 @@ def encode(
         finally:
             files.close()
         by_field = [
-            {"documents": counts.documents, "empty_documents": counts.empty_documents, "tokens": counts.tokens}
-            | {"reading": problems.to_json()}
+            {"documents": counts.documents, "empty_documents": counts.empty_documents}
+            | {"sequences": counts.sequences, "tokens": counts.tokens, "reading": problems.to_json()}
             for counts, problems in zip(files.state.counts, run.problems, strict=True)
         ]
         warnings = list(encoder_choice(opened.tokenizer).warnings)

@@ -13,16 +13,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from tokpack_core.commands.document_encoder import EncodeOptions, Encoder
+from tokpack_core.commands.document_encoder import EncodeOptions, Encoder, Sequences, by_document
 from tokpack_core.commands.progress import OnDone
 from tokpack_core.commands.reading import Reading, add
 from tokpack_core.commands.token_files import TokenFiles
 from tokpack_core.config import ReadConfig
 from tokpack_core.corpus.problems import Problems
+from tokpack_core.corpus.sentences import as_sentences, has_sentences
 from tokpack_core.engine import map_in_threads
 from tokpack_core.errors import InputError
-from tokpack_core.tokenizers.agreement.checked_encoding import encode_checked, itself
-from tokpack_core.tokenizers.encoded import Encoded
+from tokpack_core.tokenizers.agreement.checked_encoding import encode_checked
 
 ENCODE_BYTES = 2**22
 """Text that is encoded at a time: an encoder's call costs as much as 30 kB of text."""
@@ -100,7 +100,7 @@ class Run:
     def batches(self, file: int, number: int, done: int, on_done: OnDone) -> Iterator[pa.RecordBatch]:
         """The documents of one field of one file but the first `done`."""
         options = self.field_options(number)
-        for batch in self.reading.documents(self.reading.files[file], options, self.problems[number], on_done):
+        for batch in self.reading.documents(self.reading.files[file], options, self.problems[number], on_done, True):
             passed = min(done, len(batch))
             done -= passed
             if passed < len(batch):
@@ -139,17 +139,22 @@ def gathered(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Recor
 def joined(waiting: list[pa.RecordBatch]) -> pa.RecordBatch:
     """All batches of the list in one. The list is emptied, so that a long document is not held longer than it takes."""
     taken, waiting[:] = waiting.copy(), []
-    return taken[0] if len(taken) == 1 else pa.Table.from_batches(taken).combine_chunks().to_batches()[0]
+    if len(taken) == 1:
+        return taken[0]
+    if any(has_sentences(batch["text"]) for batch in taken):
+        place = taken[0].schema.get_field_index("text")
+        taken = [batch.set_column(place, "text", as_sentences(batch["text"])) for batch in taken]
+    return pa.Table.from_batches(taken).combine_chunks().to_batches()[0]
 
 
-def encode_batch(encoder: Encoder, reading: Reading, item: Item) -> tuple[Part, int, Encoded]:
+def encode_batch(encoder: Encoder, reading: Reading, item: Item) -> tuple[Part, int, Sequences]:
     """Where they are from, bytes of text, and the documents."""
     part, batch = item
 
     def name(number: int) -> str:
         return f"{reading.files[part.file].shown}, row {batch['row'][number].as_py()}: this document"
 
-    return part, weight(batch), encode_checked(encoder.encode, batch, itself, encoder.vocab_size, name)
+    return part, weight(batch), encode_checked(encoder.encode, batch, by_document, encoder.vocab_size, name)
 
 
 def weight_of(item: Item) -> int:

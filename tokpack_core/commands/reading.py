@@ -61,13 +61,16 @@ class Reading:
         self.require_documents(self.problems)
 
     def documents(
-        self, file: SourceFile, options: ReadConfig, problems: Problems, on_done: OnDone
+        self, file: SourceFile, options: ReadConfig, problems: Problems, on_done: OnDone, sentences: bool = False
     ) -> Iterator[pa.RecordBatch]:
-        """The documents of one file, which must not change meanwhile; `on_done` is told of bytes of this file."""
+        """The documents of one file, which must not change meanwhile; `on_done` is told of bytes of this file.
+
+        `sentences`: as `read_documents` has it.
+        """
         text_bytes = 0
         with file.opened() as path:
             self.describe(file, path)
-            for batch in read_documents(path, file.shown, options, problems):
+            for batch in read_documents(path, file.shown, options, problems, sentences):
                 if self.lang is not None:
                     langs = pc.fill_null(batch["lang"], self.lang)
                     batch = batch.set_column(batch.schema.get_field_index("lang"), "lang", langs)

@@ -2,11 +2,12 @@
 
 In the draft folder stand `<name>.bin` for each key that is encoded and, in `unfinished/`:
 
-    <number>.lengths      i32[documents], tokens of each document of the key of that number
+    <number>.lengths      i32[sequences], tokens of each sequence of the key of that number
+    <number>.documents    i32[documents], sequences of each document
     checkpoint.json       how far all of it is known to be on disk
 
 Whatever a killed run wrote behind its last checkpoint is cut off when it is resumed. `finish` makes each `.idx` out of
-the lengths.
+them.
 """
 
 from __future__ import annotations
@@ -21,18 +22,19 @@ from typing import Any
 import numpy as np
 import orjson
 
+from tokpack_core.commands.document_encoder import Sequences
 from tokpack_core.errors import InputError
 from tokpack_core.megatron.indexed_dataset import IndexWriter, bin_path, idx_path, read_chunks, write_ids
 from tokpack_core.store.files import fsync_path
-from tokpack_core.tokenizers.encoded import Encoded
 
-LENGTH = np.dtype("<i4")
+COUNT = np.dtype("<i4")
 
 
 @dataclass
 class Counts:
     documents: int = 0
     empty_documents: int = 0
+    sequences: int = 0
     tokens: int = 0
 
 
@@ -77,22 +79,29 @@ class TokenFiles:
             for prefix, counts in zip(prefixes, self.state.counts, strict=True)
         ]
         self._lengths = [
-            self._open(self._scratch / f"{number}.lengths", counts.documents * LENGTH.itemsize)
+            self._open(self._scratch / f"{number}.lengths", counts.sequences * COUNT.itemsize)
+            for number, counts in enumerate(self.state.counts)
+        ]
+        self._documents = [
+            self._open(self._scratch / f"{number}.documents", counts.documents * COUNT.itemsize)
             for number, counts in enumerate(self.state.counts)
         ]
 
-    def append(self, number: int, encoded: Encoded) -> None:
+    def append(self, number: int, found: Sequences) -> None:
         """Adds documents, whose ids the dtype can hold, to the files of a key."""
-        counts = self.state.counts[number]
+        counts, encoded = self.state.counts[number], found.encoded
+        sizes = np.diff(found.edges)
         write_ids(self._tokens[number], encoded.ids, self._dtype)
-        self._lengths[number].write(encoded.lengths.astype(LENGTH).data)
-        counts.documents += encoded.documents
-        counts.empty_documents += int((encoded.lengths == 0).sum())
+        self._lengths[number].write(encoded.lengths.astype(COUNT).data)
+        self._documents[number].write(sizes.astype(COUNT).data)
+        counts.documents += found.documents
+        counts.empty_documents += int((sizes == 0).sum())
+        counts.sequences += encoded.documents
         counts.tokens += encoded.ids.size
 
     def save(self) -> None:
         """Makes what was appended, and the place that `state` names, survive whatever happens to this run."""
-        for file in (*self._tokens, *self._lengths):
+        for file in (*self._tokens, *self._lengths, *self._documents):
             file.flush()
             os.fsync(file.fileno())
         draft = self._scratch / "checkpoint.draft"
@@ -104,12 +113,14 @@ class TokenFiles:
     def finish(self) -> None:
         """Writes the indexes and removes what only a run under way needs."""
         for number, prefix in enumerate(self._prefixes):
-            counts, lengths = self.state.counts[number], self._lengths[number]
+            counts, lengths, documents = self.state.counts[number], self._lengths[number], self._documents[number]
             lengths.flush()
+            documents.flush()
             with IndexWriter(idx_path(prefix), self._dtype) as index:
-                for chunk in read_chunks(lengths, 0, counts.documents * LENGTH.itemsize, LENGTH.str):
-                    index.add_sequences(chunk[chunk > 0])
-                    index.add_documents(chunk > 0)
+                for chunk in read_chunks(lengths, 0, counts.sequences * COUNT.itemsize, COUNT.str):
+                    index.add_sequences(chunk)
+                for chunk in read_chunks(documents, 0, counts.documents * COUNT.itemsize, COUNT.str):
+                    index.add_documents(chunk)
         self.close()
         shutil.rmtree(self._scratch)
 

@@ -144,7 +144,7 @@ def verify_prefix(prefix: Path, known: Known = NOTHING) -> Checked:
     if manifest.content["command"] != "pack":
         images = expected_images(counts.get("vision"), tokenizer)
         length = known.sequence_length
-        findings += examine(manifest.output, vocab_size=vocab_size, eod=eod, sequence_length=length, images=images)
+        findings += examine(prefix, vocab_size=vocab_size, eod=eod, sequence_length=length, images=images)
     else:
         expected = ExpectedPacks(
             length,

@@ -4,6 +4,7 @@ A record maps field names to what a file holds: JSON values, or the raw bytes of
 for every format:
 
 - text: a string, or bytes that are UTF-8; absent, null and every other type are faults. "" is an empty document, kept.
+  For a reader of sentences, it may be a list of strings too.
 - content (when `content_field` is set, in the place of the text): see `content`.
 - id (when `id_field` is set): a non-empty string or an integer, kept as its decimal digits; all else is a fault.
 - lang (when `lang_field` is set): a string; absent, null and "" are null.
@@ -22,6 +23,7 @@ import pyarrow.compute as pc
 from tokpack_core.config import OnError, ReadConfig
 from tokpack_core.corpus.content import CONTENT, Block, has_content, read_content
 from tokpack_core.corpus.problems import REPLACE, Fault, Problems
+from tokpack_core.corpus.sentences import LARGE_SENTENCES, SENTENCES, has_sentences, text_sizes
 
 BATCH_BYTES = 16 * 2**20
 """Most bytes of text in a batch, except that one document may be larger."""
@@ -52,7 +54,8 @@ JSON_TYPES = {
 @dataclass
 class Document:
     id: str | None
-    text: str
+    text: str | list[str]
+    """A list: its sentences."""
     lang: str | None
     metadata: str | None
     replaced: int
@@ -85,14 +88,16 @@ def too_large(options: ReadConfig) -> Fault:
 class RecordReader:
     """Judges records by the rules of the module docstring."""
 
-    def __init__(self, options: ReadConfig) -> None:
+    def __init__(self, options: ReadConfig, sentences: bool = False) -> None:
         self.options = options
+        self.sentences = sentences
         self.replaced = 0
 
     def read(self, record: Mapping[str, object], replaced: int = 0) -> Document:
         """Raises Fault when the record is no document; `replaced` counts what was replaced before it was parsed."""
         self.replaced = replaced
         options = self.options
+        text: str | list[str]
         text, content = self._content(record) if options.content_field else (self._text(record), None)
         doc_id = None if options.id_field is None else self._id(record.get(options.id_field))
         lang = None if options.lang_field is None else self._lang(record.get(options.lang_field))
@@ -106,7 +111,7 @@ class RecordReader:
         self.replaced += replaced
         return text
 
-    def _text(self, record: Mapping[str, object]) -> str:
+    def _text(self, record: Mapping[str, object]) -> str | list[str]:
         name = self.options.text_field
         if name not in record:
             found = ", ".join(map(str, list(record)[:10])) or "none"
@@ -114,10 +119,21 @@ class RecordReader:
         text = self._decoded(record[name])
         if text is None:
             raise Fault("null text")
+        if self.sentences and isinstance(text, list):
+            return self._sentences(text)
         if not isinstance(text, str):
             raise Fault("text is not a string", f"{name!r} is {JSON_TYPES.get(type(text), type(text).__name__)}")
         self._check_size(text)
         return text
+
+    def _sentences(self, sentences: list[object]) -> list[str]:
+        found = [sentence for sentence in sentences if isinstance(sentence, str)]
+        if len(found) < len(sentences):
+            place, other = next((i, one) for i, one in enumerate(sentences) if not isinstance(one, str))
+            kind = JSON_TYPES.get(type(other), type(other).__name__)
+            raise Fault("sentence is not a string", f"number {place + 1} of {self.options.text_field!r} is {kind}")
+        self._check_size("".join(found))
+        return found
 
     def _content(self, record: Mapping[str, object]) -> tuple[str, list[Block]]:
         name = self.options.content_field or ""
@@ -170,11 +186,13 @@ class BatchBuilder:
     """What a row number counts: `line` or `row`."""
     options: ReadConfig
     problems: Problems
+    sentences: bool = False
+    """Whether a text may be a list of strings."""
     documents: list[tuple[Document, int]] = field(default_factory=list)
     text_bytes: int = 0
 
     def __post_init__(self) -> None:
-        self.reader = RecordReader(self.options)
+        self.reader = RecordReader(self.options, self.sentences)
 
     def add(self, row: int, record: Mapping[str, object], replaced: int = 0) -> None:
         """Append the document that `record` holds, or report why it holds none."""
@@ -196,7 +214,7 @@ class BatchBuilder:
         documents, self.documents, self.text_bytes = self.documents, [], 0
         if not documents:
             return []
-        texts = pa.array([document.text for document, _ in documents], pa.large_string())
+        texts = large_texts([document.text for document, _ in documents])
         rows = pa.array([row for _, row in documents], pa.int64())
         ids = pa.array([document.id for document, _ in documents], pa.string())
         langs = pa.array([document.lang for document, _ in documents], pa.string())
@@ -207,11 +225,20 @@ class BatchBuilder:
             columns.append(pa.array([document.content for document, _ in documents], CONTENT))
             schema = CONTENT_SCHEMA
         batches = []
-        for start, length in spans_by_bytes(pc.binary_length(texts)):
+        kind = SENTENCES if has_sentences(texts) else pa.string()
+        schema = schema.set(1, pa.field("text", kind))
+        for start, length in spans_by_bytes(text_sizes(texts)):
             part = [column.slice(start, length) for column in columns]
-            part[1] = part[1].cast(pa.string())
+            part[1] = part[1].cast(kind)
             batches.append(counted(pa.record_batch(part, schema=schema), self.problems))
         return batches
+
+
+def large_texts(texts: Sequence[str | list[str]]) -> pa.Array:
+    """Strings or, where one is a list, lists of them, with 64-bit offsets."""
+    if not any(isinstance(text, list) for text in texts):
+        return pa.array(texts, pa.large_string())
+    return pa.array([text if isinstance(text, list) else [text] for text in texts], LARGE_SENTENCES)
 
 
 def counted(batch: pa.RecordBatch, problems: Problems) -> pa.RecordBatch:
@@ -225,7 +252,7 @@ def filled(batch: pa.RecordBatch) -> pa.Array:
     """Whether a document has text or an image, boolean [documents]."""
     if has_content(batch):
         return pc.greater(pc.list_value_length(batch["content"]), 0)
-    return pc.greater(pc.binary_length(batch["text"]), 0)
+    return pc.greater(text_sizes(batch["text"]), 0)
 
 
 def spans_by_bytes(lengths: pa.Array, limit: int | None = None) -> Sequence[tuple[int, int]]:

@@ -30,8 +30,12 @@ from tokpack_core.corpus.tabular import read_csv, read_tsv
 from tokpack_core.errors import InputError
 
 
-def read_documents(file: Path, name: str, options: ReadConfig, problems: Problems) -> Iterator[pa.RecordBatch]:
+def read_documents(
+    file: Path, name: str, options: ReadConfig, problems: Problems, sentences: bool = False
+) -> Iterator[pa.RecordBatch]:
     """Batches of documents in the order of the file, with the schema of `batch.SCHEMA`; none is empty.
+
+    With `sentences`, a text in JSON lines may be a list of strings, and `text` then holds lists (see `sentences`).
 
     `name` is what errors and `problems` call the file. `problems` counts as batches are given out. Raises InputError
     for the first fault that `options.on_error` does not cover, and for a file that is cut, damaged, of another format,
@@ -55,4 +59,4 @@ def read_documents(file: Path, name: str, options: ReadConfig, problems: Problem
     if kind == "txt":
         read_text = read_text_file if options.txt_document == "file" else read_text_lines
         return read_text(blocks, name, options, problems)
-    return read_jsonl(blocks, name, options, problems, plain_json=kind == "json")
+    return read_jsonl(blocks, name, options, problems, kind == "json", sentences)

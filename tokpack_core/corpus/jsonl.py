@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import orjson
 import pyarrow as pa
@@ -32,6 +33,7 @@ from tokpack_core.corpus.batch import (
 from tokpack_core.corpus.compression import BYTE_ORDER_MARK
 from tokpack_core.corpus.lines import line_blocks, max_line_bytes, split_lines
 from tokpack_core.corpus.problems import Fault, Problems
+from tokpack_core.corpus.sentences import SENTENCES
 from tokpack_core.errors import InputError
 
 WORTH_LOADING = 2**21
@@ -44,13 +46,20 @@ ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)
 
 
 def read_jsonl(
-    blocks: Iterator[bytes], name: str, options: ReadConfig, problems: Problems, plain_json: bool = False
+    blocks: Iterator[bytes],
+    name: str,
+    options: ReadConfig,
+    problems: Problems,
+    plain_json: bool = False,
+    sentences: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of documents. `plain_json`: the file calls itself .json, so its first line must prove that it is lines.
 
+    With `sentences`, a text may be a list of strings (see `sentences`).
+
     Raises InputError for a JSON array or a document spread over lines, and for faults that `on_error` does not cover.
     """
-    builder = BatchBuilder(name, "line", options, problems)
+    builder = BatchBuilder(name, "line", options, problems, sentences)
     row, read = 1, 0
     unproven = True
     for run in line_blocks(blocks, max_line_bytes(options)):
@@ -66,7 +75,7 @@ def read_jsonl(
         lines = [None] if run is None else split_lines(run)
         del run
         count = len(lines)
-        batch = _fast_batch(lines, row, options)
+        batch = _fast_batch(lines, row, options, sentences)
         if batch is not None:
             yield counted(batch, problems)
             del batch
@@ -102,7 +111,7 @@ def _batch_by_kernel(run: bytes | None, row: int, options: ReadConfig) -> pa.Rec
     return batch_of_lines(run, row, options)
 
 
-def _fast_batch(lines: Sequence[bytes | None], row: int, options: ReadConfig) -> pa.RecordBatch | None:
+def _fast_batch(lines: Sequence[bytes | None], row: int, options: ReadConfig, sentences: bool) -> pa.RecordBatch | None:
     """All lines as documents, or None when one is blank, faulty, or needs a closer look."""
     if options.content_field is not None:
         return None
@@ -114,7 +123,8 @@ def _fast_batch(lines: Sequence[bytes | None], row: int, options: ReadConfig) ->
         texts = [record[options.text_field] for record in records]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None
-    if set(map(type, texts)) != {str}:
+    column = _text_column(texts, sentences)
+    if column is None:
         return None
     ids = langs = metadata = pa.nulls(count, pa.string())
     if options.id_field is not None:
@@ -135,7 +145,22 @@ def _fast_batch(lines: Sequence[bytes | None], row: int, options: ReadConfig) ->
         metadata = pa.array(values, pa.string())
     rows = pa.array(range(row, row + count), pa.int64())
     records.clear()
-    return pa.record_batch([ids, as_strings(texts), langs, rows, metadata], schema=SCHEMA)
+    schema = SCHEMA.set(1, pa.field("text", column.type))
+    return pa.record_batch([ids, column, langs, rows, metadata], schema=schema)
+
+
+def _text_column(texts: list[Any], sentences: bool) -> pa.Array | None:
+    """Strings, or lists of them where that is allowed; None when a text is neither. The list may be emptied."""
+    kinds = set(map(type, texts))
+    if kinds == {str}:
+        return as_strings(texts)
+    if not sentences or not kinds <= {str, list}:
+        return None
+    try:
+        column = pa.array([text if type(text) is list else [text] for text in texts], SENTENCES)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return None
+    return None if column.flatten().null_count else column
 
 
 def as_strings(texts: list[str]) -> pa.Array:

@@ -48,10 +48,6 @@ def encode_checked(
     return result
 
 
-def itself(encoded: Encoded) -> Encoded:
-    return encoded
-
-
 def cannot_encode(name: str, reason: str) -> InputError:
     said = " ".join(reason.split())[:300]
     return InputError(f"{name} cannot be encoded ({said}); leave it out of the corpus, or check the tokenizer")
