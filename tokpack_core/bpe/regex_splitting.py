@@ -40,10 +40,22 @@ def count_pieces(texts: Iterable[str], splits: tuple[str, ...]) -> tuple[Counter
     patterns = compiled(splits)
     unmatched = 0
     for text in texts:
+        matches = whole_matches(text, patterns)
+        if matches is not None:
+            words.update(matches)
+            continue
         pieces = pieces_of(text, patterns)
         words.update([text[first:stop] for first, stop, _ in pieces])
         unmatched += sum(len(text[first:stop].encode()) for first, stop, matched in pieces if not matched)
-    return Counter({word.encode(): count for word, count in words.items()}), unmatched
+    return Counter({word.encode(): count for word, count in words.items() if word}), unmatched
+
+
+def whole_matches(text: str, patterns: list[Any]) -> list[str] | None:
+    """What one regex matches, perhaps the empty string among it, if it leaves nothing out; None of any other case."""
+    if len(patterns) != 1 or patterns[0].groups or as_in_16(text) is not text:
+        return None
+    matches = patterns[0].findall(text)
+    return matches if sum(map(len, matches)) == len(text) else None
 
 
 def compiled(splits: tuple[str, ...]) -> list[Any]:
@@ -71,7 +83,7 @@ def pretokens(text: str, patterns: list[Any]) -> list[str]:
 
 
 def pieces_of(text: str, patterns: list[Any]) -> list[Piece]:
-    known = text if text.isascii() else text.translate(category_of_16())
+    known = as_in_16(text)
     pieces: list[Piece] = [(0, len(text), False)]
     for pattern in patterns:
         pieces = [
@@ -97,6 +109,18 @@ def isolated(pattern: Any, text: str, first: int, before: bool = False) -> list[
     if done < len(text):
         parts.append((first + done, first + len(text), before))
     return parts
+
+
+def as_in_16(text: str) -> str:
+    """The same text if its characters have the categories of 16.0."""
+    if text.isascii() or changed_since_16().isdisjoint(text):
+        return text
+    return text.translate(category_of_16())
+
+
+@cache
+def changed_since_16() -> frozenset[str]:
+    return frozenset(map(chr, category_of_16()))
 
 
 @cache

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Literal
 from zoneinfo import available_timezones
 
-from croniter import CroniterBadDateError, croniter
 from pydantic import field_validator, model_validator
 
 from tokpack_core.config.corpora import CorpusConfig
@@ -34,6 +33,9 @@ class ScheduleConfig(Model):
     @field_validator("cron")
     @classmethod
     def cron_is_valid(cls, cron: str) -> str:
+        # What only a project with schedules needs.
+        from croniter import CroniterBadDateError, croniter
+
         if not croniter.is_valid(cron) or len(croniter.expand(cron)[0]) != CRON_FIELDS:
             raise ValueError(f"{cron!r} is no cron expression of five fields, like '0 3 * * *'")
         try:

@@ -53,8 +53,16 @@ Shares = Annotated[dict[str, float], AfterValidator(check_shares), Field(min_len
 
 
 class Model(BaseModel):
-    """Unknown keys are errors, values keep their type, instances are frozen."""
+    """Unknown keys are errors, values keep their type, instances are frozen.
+
+    Most processes need few of the models, and building validators takes time: each is built when it is first used.
+    """
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=False, allow_inf_nan=False, use_attribute_docstrings=True
+        extra="forbid",
+        frozen=True,
+        strict=False,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+        defer_build=True,
     )

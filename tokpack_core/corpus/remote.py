@@ -3,7 +3,7 @@
 A listing gives sizes and what tells one version of an object from the next: its ETag where the store has one, else the
 time of its change. To be read, an object is fetched into a temporary folder, and removed afterwards: readers want to
 seek and to prove, before they begin, that a file is the one that was inventoried. So a process that reads takes as much
-temporary space (TMPDIR) as the file that it is at.
+temporary space (TMPDIR) as the file that it is at. fsspec is loaded when the first URL comes up: most files need none.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-import fsspec
 
 from tokpack_core.errors import InputError
 
@@ -37,6 +35,8 @@ def list_remote(pattern: str) -> Iterator[tuple[str, int, str]]:
         InputError: the store cannot be asked.
     """
     with remote_errors(pattern):
+        import fsspec
+
         filesystem, path = fsspec.core.url_to_fs(pattern)
         filesystem.invalidate_cache()
         if any(character in path for character in "*?["):
@@ -59,9 +59,12 @@ def version_of(status: dict[str, Any]) -> str:
 def remote_sha256(url: str) -> str:
     """Hex sha256 of an object, which is streamed."""
     digest = hashlib.sha256()
-    with remote_errors(url), fsspec.open(url, "rb").open() as file:
-        while block := file.read(BLOCK):
-            digest.update(block)
+    with remote_errors(url):
+        import fsspec
+
+        with fsspec.open(url, "rb").open() as file:
+            while block := file.read(BLOCK):
+                digest.update(block)
     return digest.hexdigest()
 
 
@@ -75,6 +78,8 @@ def fetched(url: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="tokpack-") as folder:
         copy = Path(folder) / url.rsplit("/", 1)[1]
         with remote_errors(url):
+            import fsspec
+
             filesystem, path = fsspec.core.url_to_fs(url)
             filesystem.get_file(path, str(copy))
         yield copy

@@ -7,6 +7,7 @@ U+2581 and a byte without a piece as `<0xNN>`. Undone, the bytes of a document a
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Sequence
 
@@ -25,6 +26,9 @@ CHARACTER_TO_BYTE = {chr(byte): byte for byte in PRINTABLE} | {
 }
 
 BYTE_TO_CHARACTER = {byte: character for character, byte in CHARACTER_TO_BYTE.items()}
+ALPHABET = "".join(BYTE_TO_CHARACTER[byte] for byte in range(256))
+"""A code page, so that Python's codecs translate tokens."""
+CODES = codecs.charmap_build(ALPHABET)
 
 BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 META_SPACE = "\u2581"
@@ -33,14 +37,14 @@ META_SPACE = "\u2581"
 def byte_level_bytes(token: str) -> bytes | None:
     """Bytes of a token written in the byte-level alphabet; None if a character is not of that alphabet."""
     try:
-        return bytes([CHARACTER_TO_BYTE[character] for character in token])
-    except KeyError:
+        return codecs.charmap_encode(token, "strict", CODES)[0]
+    except UnicodeEncodeError:
         return None
 
 
 def byte_level_name(token: bytes) -> str:
     """A token written in the byte-level alphabet."""
-    return "".join(map(BYTE_TO_CHARACTER.__getitem__, token))
+    return codecs.charmap_decode(token, "strict", ALPHABET)[0]
 
 
 def byte_piece(token: str) -> bytes | None:

@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from tokenizers import AddedToken
+from tokenizers import AddedToken, decoders, models
 from tokenizers import Tokenizer as Engine
 
 from tokpack_core.config import REGEX, UnicodeForm
@@ -67,9 +67,8 @@ class HuggingFaceTokenizer:
             role: special_id(engine, role, text, source) for role, text in metadata.special_tokens.items()
         }
         self.unicode: UnicodeForm = form_applied(engine.normalizer.normalize_str) if engine.normalizer else "none"
-        description = json.loads(engine.to_str())
-        self._byte_level = (description["decoder"] or {}).get("type") == "ByteLevel"
-        self._prefix = description["model"].get("continuing_subword_prefix") or ""
+        self._byte_level = isinstance(engine.decoder, decoders.ByteLevel)
+        self._prefix: str = getattr(engine.model, "continuing_subword_prefix", None) or ""
         self._vocabulary = self._build_vocabulary()
         self.vocab_size = int(self._vocabulary["id"][-1].as_py()) + 1
         self._byte_decoder = ByteDecoder(self._vocabulary, self.vocab_size) if self._byte_level else None
@@ -88,6 +87,11 @@ class HuggingFaceTokenizer:
     def parts(self) -> tuple[dict[str, Any], Metadata, pa.Table | None]:
         """What the tokenizer is made of: its file's content, what that does not say, its trainer's merges."""
         return json.loads(self._engine.to_str()), self._metadata, self._merges
+
+    def pretokenizer(self) -> dict[str, Any] | None:
+        """As the file describes it."""
+        own = self._engine.pre_tokenizer
+        return None if own is None else json.loads(own.__getstate__())
 
     def with_merges(self, merges: pa.Table | None) -> HuggingFaceTokenizer:
         """The same tokenizer with a table of merges, of MERGES_SCHEMA."""
@@ -199,21 +203,27 @@ def load_huggingface(path: Path, metadata: Metadata, published: Mapping[str, str
     Raises InputError if the library cannot read the file.
     """
     try:
-        content = json.loads(path.read_bytes())
-        content |= {"truncation": None, "padding": None}
-        content["model"] |= {"dropout": None} if "dropout" in content["model"] else {}
-        engine = Engine.from_str(json.dumps(content, ensure_ascii=False))
+        engine = Engine.from_buffer(path.read_bytes())
+        engine.no_truncation()
+        engine.no_padding()
+        if isinstance(engine.model, models.BPE):
+            engine.model.dropout = None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     except Exception as error:  # the library raises plain Exception for a file that it cannot parse
         raise InputError(f"{path} is not a tokenizer.json that Hugging Face tokenizers reads: {error}") from None
-    known = engine.get_vocab()
-    if not known:
+    if not engine.get_vocab_size():
         raise InputError(f"{path} has an empty vocabulary: give the tokenizer.json of a trained tokenizer")
-    roles = {role: text for role, text in published.items() if text in known} | dict(metadata.special_tokens)
+    roles = {role: text for role, text in published.items() if engine.token_to_id(text) is not None}
+    roles |= dict(metadata.special_tokens)
     merges_file = path.with_name(MERGES_FILE_NAME)
-    merges = pq.ParquetFile(merges_file).read().cast(MERGES_SCHEMA) if merges_file.is_file() else None
+    merges = read_merges(merges_file) if merges_file.is_file() else None
     return HuggingFaceTokenizer(engine, replace(metadata, special_tokens=roles), str(path), merges)
+
+
+def read_merges(path: Path) -> pa.Table:
+    with pq.ParquetFile(path) as file:
+        return file.read().cast(MERGES_SCHEMA)
 
 
 def special_id(engine: Engine, role: str, text: str, source: str) -> int:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 import tiktoken
 
 from tokpack_core.bpe.merge_settings import Merges
@@ -38,10 +39,9 @@ MEGATRON_SPECIAL = [*MEGATRON_NAMED, *(f"<SPECIAL_{number}>" for number in range
 
 def why_not(tokenizer: HuggingFaceTokenizer) -> str | None:
     """What keeps a byte-level BPE of ours from a form for tiktoken; None for nothing."""
-    content, metadata, _ = tokenizer.parts()
-    if len(split_patterns(content["pre_tokenizer"]) or ()) != 1:
-        return f"the pretokenizer {metadata.settings['pretokenizer']} is several regexes"
-    if metadata.settings.get("alphabet") == "seen_bytes":
+    if len(split_patterns(tokenizer.pretokenizer()) or ()) != 1:
+        return f"the pretokenizer {tokenizer.metadata.settings['pretokenizer']} is several regexes"
+    if tokenizer.metadata.settings.get("alphabet") == "seen_bytes":
         return "bytes that the text did not hold have no token"
     return None
 
@@ -49,18 +49,21 @@ def why_not(tokenizer: HuggingFaceTokenizer) -> str | None:
 def save_for_tiktoken(tokenizer: HuggingFaceTokenizer, folder: Path) -> None:
     """Writes the files into a new folder, of a tokenizer that nothing keeps from it."""
     folder.mkdir()
-    content, metadata, _ = tokenizer.parts()
-    (pattern,) = split_patterns(content["pre_tokenizer"]) or ("",)
-    if metadata.settings["pretokenizer"].startswith(REGEX):
+    settings = tokenizer.metadata.settings
+    (pattern,) = split_patterns(tokenizer.pretokenizer()) or ("",)
+    if settings["pretokenizer"].startswith(REGEX):
         pattern = rf"{pattern}|(?:(?!{pattern})[\s\S])+"
-    rows = tokenizer.vocabulary().to_pylist()
-    ranks = {row["token"]: row["id"] for row in rows if not row["special"]}
-    special = {row["token"].decode(): row["id"] for row in rows if row["special"]}
-    write_rank_file(folder / RANKS, ranks)
-    described = {"name": "tokpack", "pat_str": pattern, "special_tokens": special, "explicit_n_vocab": len(rows)}
-    write_json(folder / ENCODING, described)
-    if metadata.settings.get("id_layout") == "megatron_tiktoken":
-        ordered = sorted(ranks, key=ranks.__getitem__)
+    table = tokenizer.vocabulary()
+    ordinary, special = (
+        dict(zip(rows["token"].to_pylist(), rows["id"].to_pylist(), strict=True))
+        for rows in (table.filter(pc.invert(table["special"])), table.filter(table["special"]))
+    )
+    special_tokens = {token.decode(): token_id for token, token_id in special.items()}
+    write_rank_file(folder / RANKS, ordinary)
+    described = {"name": "tokpack", "pat_str": pattern, "special_tokens": special_tokens}
+    write_json(folder / ENCODING, described | {"explicit_n_vocab": len(table)})
+    if settings.get("id_layout") == "megatron_tiktoken":
+        ordered = sorted(ordinary, key=ordinary.__getitem__)
         write_json(folder / MEGATRON, [megatron_row(rank, token) for rank, token in enumerate(ordered)])
 
 

@@ -8,8 +8,8 @@ and beside Meta's checkpoints.
 
 from __future__ import annotations
 
-import base64
 import hashlib
+from binascii import b2a_base64
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -43,5 +43,5 @@ def published_pretokenizer(path: Path, ranks: Mapping[bytes, int]) -> str:
 
 def rank_lines(ranks: Mapping[bytes, int]) -> bytes:
     """A rank file: one line a token in rank order, its bytes in base64 and its rank."""
-    ordered = sorted(ranks.items(), key=lambda entry: entry[1])
-    return b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in ordered)
+    ordered = sorted(ranks, key=ranks.__getitem__)
+    return b"".join([b"%s %d\n" % (b2a_base64(token, newline=False), ranks[token]) for token in ordered])

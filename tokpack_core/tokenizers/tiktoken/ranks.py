@@ -11,7 +11,6 @@ own reader is not used, since it caches by path and would give a replaced file's
 
 from __future__ import annotations
 
-import base64
 import binascii
 import re
 import threading
@@ -161,7 +160,7 @@ def read_rank_file(path: Path) -> dict[bytes, int]:
             continue
         try:
             encoded, rank_text = line.split()
-            token, rank = base64.b64decode(encoded, validate=True), int(rank_text)
+            token, rank = binascii.a2b_base64(encoded, strict_mode=True), int(rank_text)
         except (ValueError, binascii.Error):
             raise InputError(f"{path}, line {number}: not `<base64> <rank>`: give a tiktoken rank file") from None
         if token in ranks or rank in seen or not 0 <= rank < 2**31 - 8:
