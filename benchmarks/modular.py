@@ -1,9 +1,9 @@
 """Modular tokenizers against a tokenizer of each language alone: tokens of held-out text, entries, CPU-seconds, memory.
 
 Of each file of the folder, a language, every twentieth document is held out. Both families are trained on the rest of
-all files, and each language by itself with `byte_bpe` and `sentencepiece_unigram` of the same size. Shown are the
-tokens of the language's sub-tokenizer and of the whole vocabulary, over those of the language's own tokenizer. Each
-training is a process of its own.
+all files, and each language by itself with `byte_bpe` and `sentencepiece_unigram` of the same size, or of what its text
+gives. Shown are the tokens of the language's sub-tokenizer and of the whole vocabulary, over those of the language's own
+tokenizer. Each training is a process of its own.
 
     python benchmarks/modular.py FOLDER_OF_JSONL_ZST [VOCABULARY] [MEGABYTES] [FAMILY]
 """
@@ -51,19 +51,25 @@ def train(family: str, files: list[Path], vocab_size: int, megabytes: float, fol
 
     from tokpack_core.config import TrainConfig
     from tokpack_core.tokenizers import registry
+    from tokpack_core.tokenizers.sentencepiece.training import VocabularyTooLarge
 
     special = {"eod": "<|endoftext|>"}
     config = TrainConfig.model_validate({"family": family, "vocab_size": vocab_size, "special_tokens": special})
-    labelled = (
-        (pa.array(batch, pa.large_string()), pa.array([language_of(file)] * len(batch), pa.string()))
-        for file in files
-        for batch in texts_of(file, megabytes, held_out=False)
-    )
+
+    def labelled() -> Iterator[tuple[pa.Array, pa.Array]]:
+        for file in files:
+            for batch in texts_of(file, megabytes, held_out=False):
+                yield pa.array(batch, pa.large_string()), pa.array([language_of(file)] * len(batch), pa.string())
+
     begin = time.process_time()
     if family in SINGLE:
-        tokenizer = registry.train_modular(config, labelled, "none")
+        tokenizer = registry.train_modular(config, labelled(), "none")
     else:
-        tokenizer = registry.train(config, (texts for texts, _ in labelled), "none")
+        try:
+            tokenizer = registry.train(config, (texts for texts, _ in labelled()), "none")
+        except VocabularyTooLarge as error:
+            smaller = config.model_copy(update={"vocab_size": error.possible})
+            tokenizer = registry.train(smaller, (texts for texts, _ in labelled()), "none")
     seconds = time.process_time() - begin
     tokenizer.save(folder)
     megabyte = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
