@@ -2,8 +2,8 @@
 
 Of each file of the folder, a language, every twentieth document is held out. Both families are trained on the rest of
 all files, and each language by itself with `byte_bpe` and `sentencepiece_unigram` of the same size, or of what its text
-gives. Shown are the tokens of the language's sub-tokenizer and of the whole vocabulary, over those of the language's own
-tokenizer. Each training is a process of its own.
+gives. Shown are the tokens of the language's sub-tokenizer and of the whole vocabulary, over those of the tokenizer of
+that language alone. Each training is a process of its own.
 
     python benchmarks/modular.py FOLDER_OF_JSONL_ZST [VOCABULARY] [MEGABYTES] [FAMILY]
 """
