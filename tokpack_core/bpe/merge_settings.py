@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from tokpack_core.config import TieBreak
 from tokpack_core.tokenizers.byteification.token_bytes import CHARACTER_TO_BYTE
+
+if TYPE_CHECKING:
+    # To train needs none of the models.
+    from tokpack_core.config import TieBreak
 
 TIE_BREAKS: tuple[TieBreak, ...] = ("hugging_face", "lexicographic_greatest", "lexicographic_smallest")
 """Which of the most frequent pairs is merged: the smallest pair of ids; the greatest, the smallest pair of strings."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tokpack_core.bpe.automaton import Automaton
 from tokpack_core.bpe.pretokenization import automaton_chunks
@@ -75,6 +74,9 @@ def without_long(words: PretokenCounts, limit: int | None) -> tuple[PretokenCoun
 
 
 def in_byte_order(words: PretokenCounts) -> PretokenCounts:
+    # To learn merges needs none of its functions.
+    import pyarrow.compute as pc
+
     array = text_array(words.data, words.offsets, pa.large_binary())
     order = pc.sort_indices(array)
     data, offsets = text_buffers(array.take(order))

@@ -8,12 +8,11 @@ faster (`small_rare_pairs`).
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 import numpy as np
 
+from tokpack_core.bpe.collection_pause import without_collection
 from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, Merges, MergeSettings
 from tokpack_core.bpe.small_frequent_pairs import FrequentPairs
 from tokpack_core.bpe.small_places import GAP, Cells
@@ -36,18 +35,6 @@ def learn_merges_in_python(words: Mapping[bytes, int], settings: MergeSettings) 
             symbols, weights, least = *rare.left_over(), rare.least
     rows = np.array(vocabulary.merged, np.int64).reshape(-1, 3)
     return Merges(vocabulary.tokens, rows[:, 0].astype(np.int32), rows[:, 1].astype(np.int32), rows[:, 2].copy())
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Within, Python does not look for cycles: there are none, and the many small objects would make it look often."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def spelled(words: Mapping[bytes, int], alphabet: bytes) -> tuple[Cells, Cells]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from tokpack_core.bpe.collection_pause import without_collection
 from tokpack_core.bpe.merge_settings import Merges, MergeSettings
 from tokpack_core.bpe.regex_splitting import count_pieces
 from tokpack_core.bpe.small_merges import learn_merges_in_python
@@ -56,10 +57,14 @@ def train_merges(
             break
     else:
         return train_small(head, splits, settings, seen), seen
-    # Loading the kernels takes longer than small texts need altogether.
-    from tokpack_core.bpe.merges import learn_merges
-    from tokpack_core.bpe.pretoken_counting import count_parts
+    with without_collection():
+        # Loading the kernels takes longer than small texts need altogether.
+        from tokpack_core.bpe.byte_pair_kernels import note_bytes
+        from tokpack_core.bpe.merges import learn_merges
+        from tokpack_core.bpe.pretoken_counting import count_parts
 
+        # numba gets itself ready when the first kernel is called.
+        note_bytes(np.empty(0, np.uint8), np.empty(256, bool))
     parts, seen.bytes_unmatched = count_parts(chain(drained(head), counted), splits, workers)
     limit_length(parts, settings.max_pretoken_bytes, seen)
     return learn_merges(parts, settings, workers), seen

@@ -15,8 +15,12 @@ own as a split of its own. In both forms it is written out, so an exported file 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tokpack_core.bpe.regex_syntax import THREES_FROM_RIGHT
-from tokpack_core.config import REGEX, Digits
+
+if TYPE_CHECKING:
+    from tokpack_core.config import Digits
 
 DIGITS: dict[Digits, str] = {
     "free": r"\p{N}+",
@@ -113,6 +117,9 @@ PUBLISHED_DIGITS |= {"gpt2": r" ?\p{N}+", "qwen2": DIGITS["single"]}
 
 def splits_of(pretokenizer: str, digits: Digits | None = None) -> tuple[str, ...]:
     """The regexes of a name, or of `regex:PATTERN`, under a digit policy; None: as the regex itself has it."""
+    # The names alone need none of the models.
+    from tokpack_core.config import REGEX
+
     if pretokenizer.startswith(REGEX):
         own = pretokenizer.removeprefix(REGEX)
         return (own,) if digits in (None, "free") else (DIGITS[digits], own)

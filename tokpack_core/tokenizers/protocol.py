@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from tokpack_core.config import TrainConfig, UnicodeForm
 from tokpack_core.tokenizers.encoded import Encoded
+
+if TYPE_CHECKING:
+    from tokpack_core.config import TrainConfig, UnicodeForm
 
 VOCABULARY_SCHEMA = pa.schema(
     [("id", pa.int32()), ("token", pa.binary()), ("special", pa.bool_()), ("byte_fallback", pa.bool_())]
