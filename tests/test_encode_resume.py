@@ -105,6 +105,26 @@ def test_a_run_killed_between_its_last_renames_is_done_again(folder: Path, tmp_p
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == wanted
 
 
+def test_of_a_killed_run_that_cannot_be_resumed_nothing_is_left(folder: Path, tmp_path: Path) -> None:
+    """Wherever it was killed: while it wrote, or between its renames, one of which was done."""
+    arguments = ("encode", "--tokenizer", "tok", "--on-error", "skip", "--output", tmp_path / "x", *NAMES)
+    tokpack(folder, *arguments)
+    wanted = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    draft = tmp_path / ".x.draft"
+    draft.mkdir()
+    for name in ("x.idx", "x.manifest.json"):
+        os.rename(tmp_path / name, draft / name)
+    tokpack(folder, *arguments)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == wanted
+    for path in tmp_path.iterdir():
+        path.unlink()
+    draft.mkdir()
+    (draft / "x.bin").write_bytes(b"half of it")
+    assert "no file to read" in refused(folder, *arguments, "not_there.jsonl")
+    tokpack(folder, *arguments)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == wanted
+
+
 def test_a_run_killed_after_its_last_rename_has_nothing_left_to_do(folder: Path, tmp_path: Path) -> None:
     arguments = ("encode", "--tokenizer", "tok", "--on-error", "skip", "--output", tmp_path / "x")
     first = tokpack(folder, *arguments, "--resume", "--json", *NAMES).json
@@ -120,15 +140,22 @@ def test_a_run_killed_after_its_last_rename_has_nothing_left_to_do(folder: Path,
 
 
 def test_two_runs_do_not_write_one_output(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / ".x.unfinished").mkdir()
+    for name in (".x.unfinished", ".x.draft"):
+        (tmp_path / name).mkdir()
     holding = "import fcntl, os, sys; d = os.open(sys.argv[1], os.O_RDONLY); fcntl.flock(d, fcntl.LOCK_EX); input()"
-    with subprocess.Popen(
-        [sys.executable, "-c", holding, tmp_path / ".x.unfinished"], stdin=subprocess.PIPE, text=True
-    ) as holder:
-        time.sleep(1)
-        said = refused(folder, "encode", "--tokenizer", "tok", "--resume", "--output", tmp_path / "x", NAMES[0])
+    holders = [
+        subprocess.Popen([sys.executable, "-c", holding, tmp_path / name], stdin=subprocess.PIPE, text=True)
+        for name in (".x.unfinished", ".x.draft")
+    ]
+    time.sleep(1)
+    said = [
+        refused(folder, "encode", "--tokenizer", "tok", *options, "--output", tmp_path / "x", NAMES[0])
+        for options in (["--resume"], [])
+    ]
+    for holder in holders:
         holder.communicate("\n")
-    assert "another run is writing it" in said
+    assert all("another run is writing it" in sentence for sentence in said)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".x.draft", ".x.unfinished"]
 
 
 def test_a_full_disk_is_one_sentence_and_the_rest_is_resumed(folder: Path, tmp_path: Path) -> None:

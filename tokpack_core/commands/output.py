@@ -2,6 +2,8 @@
 
 Everything is written in a hidden folder beside the output, synced, and renamed into place in the order of the names;
 the manifest is the last name, so where a manifest stands, everything it names stands. Nothing is ever overwritten.
+The folder's name depends on the output alone, so the next run finds what a killed one left, and its lock tells whether
+another is at work.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ import errno
 import fcntl
 import os
 import shutil
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,40 +28,63 @@ def new_output(output: Path, endings: Sequence[str], resumable: bool = False) ->
     """Gives a draft path to write under instead of `output`; afterwards draft + ending becomes output + ending.
 
     An ending of "" is a folder. When the body raises, nothing is left; if it is `resumable`, the draft folder is, and
-    is given again to the next run for the same output.
+    is given again to the next run for the same output. Of a run that was killed, the rest is removed.
 
     Raises:
         InputError: one of the outputs exists, the folder cannot be written, or another run is at work in it.
     """
     output = Path(os.path.abspath(output))
-    unique = output.with_name(f".{output.name}.{uuid.uuid4().hex[:12]}.tmp")
-    draft_folder = unfinished_folder(output) if resumable else unique
-    if resumable:
-        take_back(draft_folder, output, endings)
-    refuse_existing(output, endings)
+    draft_folder = unfinished_folder(output) if resumable else output.with_name(f".{output.name}.draft")
+    if not draft_folder.exists():
+        refuse_existing(output, endings)
     missing = [folder for folder in output.parents if not folder.exists()]
+    with locked_folder(draft_folder, output):
+        kept = resumable
+        try:
+            take_back(draft_folder, output, endings)
+            refuse_existing(output, endings)
+            if not resumable:
+                empty(draft_folder)
+            with writing_errors(output.parent):
+                yield draft_folder / output.name
+                move_into_place(draft_folder, output, endings)
+            kept = False
+        finally:
+            if not kept:
+                shutil.rmtree(draft_folder, ignore_errors=True)
+            for folder in [draft_folder, *missing]:
+                with suppress(OSError):  # holds what is kept, the output, or what someone else put there
+                    folder.rmdir()
+
+
+@contextmanager
+def locked_folder(folder: Path, output: Path) -> Iterator[None]:
+    """Makes a folder, if it is not there, that no other process has locked.
+
+    Raises:
+        InputError: it cannot be made, or another run has it.
+    """
     try:
-        draft_folder.mkdir(parents=True, exist_ok=resumable)
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY)
     except OSError as error:
         raise InputError(f"{output.parent}: cannot be written ({error.strerror}); name another --output") from None
-    descriptor = os.open(draft_folder, os.O_RDONLY)
-    kept = resumable
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            ours = folder.exists() and os.path.samestat(folder.stat(), os.fstat(descriptor))
         except BlockingIOError:
-            raise InputError(f"{output}: another run is writing it; wait for it, or name another --output") from None
-        with writing_errors(output.parent):
-            yield draft_folder / output.name
-            move_into_place(draft_folder, output, endings)
-        kept = False
+            ours = False
+        if not ours:
+            raise InputError(f"{output}: another run is writing it; wait for it, or name another --output")
+        yield
     finally:
         os.close(descriptor)
-        if not kept:
-            shutil.rmtree(draft_folder, ignore_errors=True)
-        for folder in missing:
-            with suppress(OSError):  # holds the output, or what someone else put there
-                folder.rmdir()
+
+
+def empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def unfinished_folder(output: Path) -> Path:
