@@ -20,7 +20,7 @@ from tokenizers.trainers import BpeTrainer
 
 from tests.tokenizer_samples import HOSTILE, documents
 from tokpack_core.bpe import merge_loop, pretoken_counting, training
-from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, TIE_BREAKS, Merges, MergeSettings, TieBreak
+from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, TIE_BREAKS, Merges, MergeSettings
 from tokpack_core.bpe.merges import learn_merges
 from tokpack_core.bpe.pretoken_counting import count_parts, count_pretokens
 from tokpack_core.bpe.pretoken_counts import PretokenCounts, without_long
@@ -29,6 +29,7 @@ from tokpack_core.bpe.small_merges import learn_merges_in_python
 from tokpack_core.bpe.training import train_merges
 from tokpack_core.bpe.word_runs import SpilledRun
 from tokpack_core.bpe.word_table import WordTable
+from tokpack_core.config import TieBreak
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.byteification.token_bytes import byte_level_bytes
 from tokpack_core.tokenizers.pretokenizers import SPLITS
