@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 
 from tokpack_core.bpe.encoder import BpeModel, byte_merges
 from tokpack_core.bpe.encoder_kernels import FREE, fill_merges
+from tokpack_core.bpe.pretoken_counts import PretokenCounts
 from tokpack_core.bpe.pretoken_encoder import joined
-from tokpack_core.bpe.window_kernels import encode_in_windows, encode_long
+from tokpack_core.bpe.window_kernels import cut_long_words, encode_in_windows, encode_long
+from tokpack_core.corpus.text_buffers import read_only
 from tokpack_core.tokenizers.byte_bpe import gigatoken_engine
 from tokpack_core.tokenizers.byte_bpe.gigatoken_engine import GigatokenEncoder
 from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.pretokenizers import SPLITS
+from tokpack_core.vocabulary.merge_counts import MergeReplay
 
 Merge = tuple[bytes, bytes]
 
@@ -58,7 +61,7 @@ class Windows:
         model = BpeModel(np.arange(256, dtype=np.int32), left, right, token, np.arange(left.size, dtype=np.int32))
         table = np.full((1024, 2), FREE, np.int64)
         fill_merges(table, left, right, model.rank, token)
-        self.tables = model.byte_ids, byte_merges(model), table
+        self.model, self.tables = model, (model.byte_ids, byte_merges(model), table)
         self.content = {token_id: token for token, token_id in ids.items()}
 
     def encode(self, text: bytes, window: int) -> list[bytes]:
@@ -84,6 +87,35 @@ def test_any_merges_in_windows_of_any_size(merges: list[Merge], text: str, windo
 def test_text_that_repeats_itself(merges: list[Merge], unit: str, times: int, window: int) -> None:
     content = unit.encode() * times
     assert Windows(merges).encode(content, window) == merged(content, merges)
+
+
+@settings(max_examples=150, deadline=None)
+@given(merge_lists(), st.lists(st.text("abc", min_size=1, max_size=60), min_size=1, max_size=4), st.integers(1, 20))
+def test_merges_do_the_same_in_pieces_of_a_word(merges: list[Merge], words: list[str], window: int) -> None:
+    windows = Windows(merges)
+    offsets = np.cumsum([0, *map(len, words)])
+    counts = PretokenCounts(read_only(np.frombuffer("".join(words).encode(), np.uint8)), offsets, 3 + offsets[1:])
+    pieces, weights = cut_long_words(counts.data, offsets, counts.counts, *windows.tables, window)
+    assert set(offsets) <= set(pieces)
+    assert np.repeat(weights, np.diff(pieces)).tolist() == np.repeat(counts.counts, np.diff(offsets)).tolist()
+    one, other = (
+        MergeReplay(windows.model, *windows.tables[1:], len(windows.content), size) for size in (window, 10_000)
+    )
+    assert one.add(counts).tolist() == other.add(counts).tolist()
+    assert one.counts.consumed.tolist() == other.counts.consumed.tolist()
+    assert one.counts.at_cut.tolist() == other.counts.at_cut.tolist()
+
+
+def test_a_long_word_is_cut() -> None:
+    windows = Windows([(b"a", b"b"), (b"ab", b"c")])
+    offsets, weights = np.array([0, 3, 3003]), np.array([5, 7])
+    data = read_only(np.frombuffer(b"abc" * 1001, np.uint8))
+    pieces, of_pieces = cut_long_words(data, offsets, weights, *windows.tables, 100)
+    assert pieces.size > 20
+    assert of_pieces.tolist() == [5] + [7] * (pieces.size - 2)
+    assert set((pieces % 3).tolist()) == {0}
+    assert np.diff(pieces)[1:].min() >= 50
+    assert np.diff(pieces).max() <= 200
 
 
 def test_what_reaches_far_to_the_left_takes_larger_windows() -> None:

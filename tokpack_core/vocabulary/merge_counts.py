@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tokpack_core.bpe.encoder import BpeModel, with_whole
 from tokpack_core.bpe.pretoken_counts import PretokenCounts
+from tokpack_core.bpe.window_kernels import WINDOW, cut_long_words
 from tokpack_core.errors import InputError
 from tokpack_core.vocabulary.merge_replay_kernel import replay
 
@@ -66,8 +67,17 @@ def size_cuts(model: BpeModel) -> NDArray[np.int64]:
 class MergeReplay:
     """Adds up what the merges do on pretokens, each different one replayed once."""
 
-    def __init__(self, model: BpeModel, byte_merges: NDArray[np.int64], merges: NDArray[np.int64], size: int) -> None:
-        """byte_merges, merges: the tables of `encoder_kernels` for the model; size: of the vocabulary."""
+    def __init__(
+        self,
+        model: BpeModel,
+        byte_merges: NDArray[np.int64],
+        merges: NDArray[np.int64],
+        size: int,
+        window: int = WINDOW,
+    ) -> None:
+        """byte_merges, merges: the tables of `encoder_kernels` for the model; size: of the vocabulary; window: bytes of
+        a long pretoken that are merged at a time, which changes no count."""
+        self._window = max([window, *(len(token) for token, _ in model.whole)])
         self._tables = (model.byte_ids, byte_merges, merges)
         self._whole = with_whole(model.whole)
         cuts = size_cuts(model)
@@ -78,8 +88,9 @@ class MergeReplay:
         counts, table = self.counts, self._whole.table
         final = np.zeros_like(counts.consumed)
         if words.counts.size:
-            longest = int(np.diff(words.offsets).max())
+            offsets, weights = cut_long_words(words.data, words.offsets, words.counts, *self._tables, self._window)
+            longest = int(np.diff(offsets).max())
             known = (table.slots, table.entries, table.arena, self._whole.ids)
             results = (counts.cuts, counts.at_cut, counts.consumed, final)
-            replay(words.data, words.offsets, words.counts, longest, *self._tables, *known, *results)
+            replay(words.data, offsets, weights, longest, *self._tables, *known, *results)
         return final
