@@ -49,18 +49,26 @@ def test_what_can_be_learned_is_learned_and_a_seed_says_it_all(plain: Candidate)
 
 
 def test_rows_of_tokenizers(plain: Candidate) -> None:
-    """A tokenizer against itself, and against one that loses text; of 30 documents three are judged: too few."""
+    """A tokenizer against itself, and against one that loses text, which is no question asked."""
     candidates = [plain, Candidate("same", plain.tokenizer), Candidate("lossy", plain.tokenizer)]
     read: list[int] = []
-    texts = documents([f"{number} apples" for number in range(30)])
+    texts = documents([f"{number} apples" for number in range(200)])
     rows = small_model_rows(candidates, texts, 2, "plain", frozenset({"lossy"}), read.append)
     assert sum(read) == 3 * 2 * sum(len(text) for text in texts["text"].to_pylist())
-    assert [row["verdict"] for row in rows] == ["baseline", "too few documents or seeds", "loses text"]
+    assert [row["verdict"] for row in rows] == ["baseline", "not significant", "loses text"]
+    assert [row["p"] for row in rows] == [None, 1, None]
     assert rows[1]["ratio"] == 1
     assert rows[1]["seeds"] == rows[0]["seeds"]
     assert rows[0]["mean"] == pytest.approx(sum(rows[0]["seeds"]) / 2)
+
+
+def test_few_documents_and_none(plain: Candidate) -> None:
+    texts = documents([f"{number} apples" for number in range(30)])
+    candidates = [plain, Candidate("same", plain.tokenizer)]
+    rows = small_model_rows(candidates, texts, 2, "plain", frozenset(), print)
+    assert [row["verdict"] for row in rows] == ["baseline", "too few documents or seeds"]
     with pytest.raises(InputError, match="raise --model-bytes"):
-        small_model_rows(candidates, texts.slice(0, 9), 2, "plain", frozenset(), read.append)
+        small_model_rows(candidates, texts.slice(0, 9), 2, "plain", frozenset(), print)
 
 
 def test_chances_are_those_of_students_t() -> None:

@@ -160,12 +160,13 @@ def small_model_rows(
         {"tokenizer": name, **of_seeds(own, size), **model_difference(own, bits[baseline])}
         for name, own in bits.items()
     ]
-    asked = [None if row["tokenizer"] == baseline else row["p"] for row in rows]
+    compared = [name for name in bits if name != baseline and lossy.isdisjoint((name, baseline))]
+    asked = [row["p"] if row["tokenizer"] in compared else None for row in rows]
     for row, p in zip(rows, holm(asked), strict=True):
         row["p"], row["corrected_p"] = (None if p is None else row["p"]), p
-        row["verdict"] = "baseline" if row["tokenizer"] == baseline else bits_verdict(row["ratio"], p)
-        if row["tokenizer"] != baseline and not lossy.isdisjoint((row["tokenizer"], baseline)):
-            row["verdict"] = LOSES_TEXT
+        row["verdict"] = bits_verdict(row["ratio"], p) if row["tokenizer"] in compared else LOSES_TEXT
+        if row["tokenizer"] == baseline:
+            row["verdict"] = "baseline"
     return rows
 
 
