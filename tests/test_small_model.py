@@ -96,3 +96,4 @@ def test_a_difference_counts_against_both_spreads() -> None:
     assert found["ratio"] == pytest.approx(0.95)
     assert found["p"] > 0.3
     assert model_difference(bits[:1], bits[:1])["p"] is None
+    assert model_difference(0 * bits, bits)["ratio"] is None

@@ -30,8 +30,10 @@ def model_difference(bits: Bits, others: Bits) -> dict[str, Any]:
     """bits, others: float64 [seeds, documents], with as many seeds each.
 
     ratio: of the sums; low, high: its 95 % interval; p: before correction. All but ratio are None with one seed or
-    fewer than FEWEST documents.
+    fewer than FEWEST documents, and all of them where one gives no token for any document.
     """
+    if not bits.any() or not others.any():
+        return dict.fromkeys(("ratio", "low", "high", "p"))
     value = math.log(bits.sum() / others.sum())
     found: dict[str, Any] = {"ratio": math.exp(value), "low": None, "high": None, "p": None}
     seeds, documents = bits.shape
