@@ -19,10 +19,11 @@ from tokenizers import Tokenizer
 
 from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, Merges, MergeSettings
 from tokpack_core.bpe.training import train_merges
-from tokpack_core.tokenizers.byte_bpe.allocation import Share, interleaved, share_out
+from tokpack_core.tokenizers.byte_bpe.allocation import interleaved
 from tokpack_core.tokenizers.byte_bpe.training import as_engine
 from tokpack_core.tokenizers.byteification.token_bytes import byte_level_name
 from tokpack_core.tokenizers.pretokenizers import splits_of
+from tokpack_core.tokenizers.quotas import Share, share_out
 
 SPLITS = splits_of("cl100k")
 HELD_OUT = 20

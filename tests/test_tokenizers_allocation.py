@@ -20,11 +20,12 @@ from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, Merges
 from tokpack_core.config import TrainConfig
 from tokpack_core.errors import ConfigError, InputError
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.byte_bpe.allocation import Share, interleaved, share_out
+from tokpack_core.tokenizers.byte_bpe.allocation import interleaved
 from tokpack_core.tokenizers.byte_bpe.derived_merges import with_required
 from tokpack_core.tokenizers.common_hanzi import level_one_hanzi
 from tokpack_core.tokenizers.domains import by_domain
 from tokpack_core.tokenizers.protocol import Tokenizer
+from tokpack_core.tokenizers.quotas import Share, share_out
 
 BYTES = [bytes([byte]) for byte in BYTE_LEVEL_ORDER]
 HANZI = "".join(level_one_hanzi())

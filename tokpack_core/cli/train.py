@@ -103,8 +103,8 @@ def train(
         list[str] | None,
         typer.Option(
             metavar="DOMAIN=ENTRIES",
-            help="byte_bpe: entries for the documents of a language, a file or a folder, or for `reserved` special "
-            "tokens; several times.",
+            help="byte_bpe, sentencepiece: entries for the documents of a language, a file or a folder, or for "
+            "`reserved` special tokens; several times.",
         ),
     ] = None,
     id_layout: Annotated[

@@ -46,7 +46,7 @@ TAKEN_BY: dict[str, tuple[Family, ...]] = {
     "delete_threshold": ("byte_bpe", "boundless_bpe"),
     "character_coverage": ("sentencepiece_bpe", "sentencepiece_unigram", "modular_unigram", "wordpiece"),
     "required_characters": ("byte_bpe", "sentencepiece_bpe", "sentencepiece_unigram", "modular_unigram"),
-    "allocation": ("byte_bpe",),
+    "allocation": ("byte_bpe", "sentencepiece_bpe", "sentencepiece_unigram"),
     "id_layout": ("byte_bpe",),
     "wordpiece_criterion": ("wordpiece",),
     "seed_vocabulary": ("sentencepiece_unigram",),

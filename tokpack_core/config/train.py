@@ -106,8 +106,8 @@ class TrainConfig(SuperwordOptions, DerivedOptions):
     """byte_bpe, sentencepiece, modular_unigram: characters that get an entry however rare they are: the 3,755 common
     Hanzi."""
     allocation: Allocation | None = None
-    """byte_bpe: entries by domain, which is a corpus or a language of documents: each is trained by itself, and all are
-    merged; `reserved` is for special tokens. The sum is `vocab_size`."""
+    """byte_bpe, sentencepiece: entries by domain, which is a corpus or a language of documents: each is trained by
+    itself, and all are merged; `reserved` is for special tokens. The sum is `vocab_size`."""
     id_layout: Literal["hugging_face", "megatron_tiktoken"] = "hugging_face"
     """byte_bpe: special tokens, bytes as Hugging Face's trainer orders them, merges; or what Megatron's TikTokenizer
     takes: 1,000 special tokens, bytes by value, merges."""
@@ -139,16 +139,22 @@ class TrainConfig(SuperwordOptions, DerivedOptions):
         if self.allocation is None:
             return self
         total, special, quotas = sum(self.allocation.values()), len(self.special_tokens.by_role()), self.quotas()
+        own_unk = self.family != "byte_bpe" and self.special_tokens.unk is None
+        special += own_unk
         if self.vocab_size != total:
             raise ValueError(f"`allocation` sums up to {total}, and `vocab_size` is {self.vocab_size}: leave it out")
         if self.reserved() < special:
-            raise ValueError(f"`allocation` needs `{RESERVED}: {special}` or more, for the special tokens configured")
+            also = " and SentencePiece's own unk" if own_unk else ""
+            raise ValueError(
+                f"`allocation` needs `{RESERVED}: {special}` or more, for the special tokens configured{also}"
+            )
         if sum(quotas.values()) < 256:
             raise ValueError("`allocation` needs at least 256 entries beside `reserved`, for the bytes")
-        if self.delete_threshold is not None or self.required_characters or self.alphabet != "all_bytes":
+        seen = self.alphabet != "all_bytes"
+        if self.delete_threshold is not None or self.required_characters or seen or self.seed_vocabulary:
             raise ValueError(
                 "`allocation` goes neither with `delete_threshold` nor with `required_characters` nor with "
-                "`alphabet: seen_bytes`"
+                "`seed_vocabulary` nor with `alphabet: seen_bytes`"
             )
         if any(text.startswith(f"<|{RESERVED}_") for text in self.special_tokens.by_role().values()):
             raise ValueError(f"special tokens that begin with <|{RESERVED}_ are those of `allocation`: name others")

@@ -88,9 +88,13 @@ def train_modular(
 
 def train_allocated(config: TrainConfig, texts: Iterator[tuple[str, pa.Array]], unicode: UnicodeForm) -> Tokenizer:
     """Train on string arrays with the domain of each, by `allocation`; read once. Raises InputError as `train` does."""
-    from tokpack_core.tokenizers.byte_bpe import allocation
+    if config.family == "byte_bpe":
+        from tokpack_core.tokenizers.byte_bpe import allocation
 
-    return allocation.train_allocated(config, texts, unicode)
+        return allocation.train_allocated(config, texts, unicode)
+    from tokpack_core.tokenizers.sentencepiece import allocation as of_pieces
+
+    return of_pieces.train_allocated(config, texts, unicode)
 
 
 def named_pretokenizer(config: TrainConfig) -> str | None:

@@ -45,6 +45,7 @@ from tokpack_core.tokenizers.sentencepiece.exact_scores import (
 )
 from tokpack_core.tokenizers.sentencepiece.export import as_tokenizer_json
 from tokpack_core.tokenizers.sentencepiece.proto import (
+    CONTROL,
     NORMAL,
     UNUSED,
     adds_dummy_prefix,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from tokpack_core.tokenizers.sentencepiece.engine import SentencePieceEngine
 
 FILE_NAME = "tokenizer.model"
+RESERVED = "<|reserved_"
 
 
 class SentencePieceTokenizer:
@@ -143,6 +145,7 @@ class SentencePieceTokenizer:
         """Write a tokenizer.json with its config into a new folder, which AutoTokenizer opens."""
         folder.mkdir()
         strings = list(self._metadata.special_tokens.values())
+        strings += [text for text, _, kind in pieces(self._model) if kind == CONTROL[0] and text.startswith(RESERVED)]
         engine = as_tokenizer_json(self._model, strings, self._metadata.unicode)
         (folder / "tokenizer.json").write_text(engine.to_str(pretty=True) + "\n", encoding="utf-8")
         write_metadata(folder, self._metadata, self.special_tokens, tokenizer_class="PreTrainedTokenizerFast")

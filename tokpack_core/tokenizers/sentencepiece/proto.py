@@ -3,9 +3,10 @@
 A message is a row of fields: a varint key (number · 8 + wire type), then a varint (type 0), 8 bytes (1), a length and
 as many bytes (2), or 4 bytes (5). In sentencepiece_model.proto, ModelProto has pieces = 1, trainer_spec = 2 and
 normalizer_spec = 3; SentencePiece has piece = 1, score = 2 (a float) and type = 3 (NORMAL is 1, also if absent;
-USER_DEFINED is 4; UNUSED, which text never matches, is 5); TrainerSpec has model_type = 3 (UNIGRAM is 1, also if
-absent; BPE is 2), input_format = 7 and seed_sentencepieces_file = 54, a path; NormalizerSpec has add_dummy_prefix = 3
-(true if absent) and normalization_rule_tsv = 6, which holds the path of the rule file used in training.
+CONTROL is 3; USER_DEFINED is 4; UNUSED, which text never matches, is 5); TrainerSpec has model_type = 3 (UNIGRAM is 1,
+also if absent; BPE is 2), input_format = 7 and seed_sentencepieces_file = 54, a path; NormalizerSpec has
+add_dummy_prefix = 3 (true if absent) and normalization_rule_tsv = 6, which holds the path of the rule file used in
+training.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy.typing as npt
 PIECES = 1
 PIECE_STRING, PIECE_SCORE, PIECE_TYPE = 1, 2, 3
 NORMAL = b"\1"
+CONTROL = b"\3"
 USER_DEFINED = b"\4"
 UNUSED = b"\5"
 TRAINER_SPEC = 2

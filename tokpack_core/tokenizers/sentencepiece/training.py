@@ -242,12 +242,21 @@ class VocabularyTooLarge(InputError):
         self.possible = possible
 
 
+class VocabularyTooSmall(InputError):
+    """The characters of the sample have no room."""
+
+    def __init__(self, vocab_size: int | None, needed: int) -> None:
+        """needed: the fewest entries that hold them."""
+        super().__init__(
+            f"`vocab_size` {vocab_size} is less than the characters of the training sample need: "
+            f"raise it to {needed} or more, or lower `character_coverage`"
+        )
+        self.needed = needed
+
+
 def refusal(vocab_size: int | None, message: str) -> InputError:
     if found := TOO_LARGE.search(message):
         return VocabularyTooLarge(vocab_size, int(found[1]))
     if found := TOO_SMALL.search(message):
-        return InputError(
-            f"`vocab_size` {vocab_size} is less than the characters of the training sample need: "
-            f"raise it to {found[1]} or more, or lower `character_coverage`"
-        )
+        return VocabularyTooSmall(vocab_size, int(found[1]))
     return InputError(f"SentencePiece refused the training: {message}")
