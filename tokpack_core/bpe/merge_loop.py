@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ MANY = 4_000
 Pairs = tuple[npt.NDArray[np.int64], int, npt.NDArray[np.int32], int]
 """Table, entries, pool and how much of the pool is filled: see `merge_kernels`."""
 Array = npt.NDArray[Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -78,10 +80,15 @@ class MergeLoop:
         def written(share: int) -> None:
             write_noted(rest[2], *noted[share], *(array[share] for array in scratch))
 
-        joined = sum(self.threads.map(replaced, range(self.workers)))
+        joined = sum(self._shared_out(replaced))
         rest = settle(*rest, *scratch, arena, self.begins, left, right, token, joined, *self.limits)
-        list(self.threads.map(written, range(self.workers)))
+        self._shared_out(written)
         return rest
+
+    def _shared_out(self, work: Callable[[int], T]) -> list[T]:
+        """What `work` makes of each share, of which this thread does the first: waking another takes a while."""
+        others = [self.threads.submit(work, share) for share in range(1, self.workers)]
+        return [work(0), *(other.result() for other in others)]
 
 
 def scratch_of(workers: int, tokens: int) -> tuple[Array, ...]:
