@@ -146,7 +146,8 @@ def test_tokpack_build_on_the_cluster_gives_the_same_datasets(cluster: RayCluste
     """A worker and then a node are killed in the midst of it."""
     project = write_six_units(tmp_path)
     project.build()
-    (project.configs / "engine.yaml").write_text(f"engine: {{name: ray, address: '{cluster.address}'}}\n")
+    configured = project.configs / "engine.yaml"
+    configured.write_text(f"engine: {{name: ray, address: '{cluster.address}'}}\n")
     there = tmp_path / "there"
     environment = os.environ | {"TOKPACK_CONFIGS": str(project.configs), "TOKPACK_STORE": str(there)}
     environment["DAGSTER_HOME"] = str(tmp_path / "home")
@@ -166,10 +167,16 @@ def test_tokpack_build_on_the_cluster_gives_the_same_datasets(cluster: RayCluste
     assert progress.search(said.read_text())
     assert any(progress.fullmatch(message) for message in run_log(tmp_path / "home"))
 
+    configured.write_text(f"engine: {{address: '{cluster.address}'}}\n")
     broken = next((tmp_path / "data" / "more").iterdir())
     broken.write_text(broken.read_text() + "{\n")
     failed = subprocess.run(
-        [*command, "normalized_corpus/more"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
+        [*command, "--engine", "ray", "normalized_corpus/more"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert failed.returncode == 1
     assert re.search(rf"error: normalized_corpus/more: data/more/{broken.name}, line 1001: .*JSON", failed.stderr)
@@ -186,6 +193,14 @@ def wrong_installations(folder: Path) -> Iterator[tuple[Path, str]]:
     with (other / "errors.py").open("a") as file:
         file.write("# another version\n")
     yield other.parent, r"the Ray node \S+ has tokpack \w{12} in the place of \w{12}; install there"
+
+
+def test_the_commands_of_the_page_are_those_that_start_the_cluster(cluster: RayCluster) -> None:
+    page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    head, other = (set(re.findall(r"--[\w-]+", line)) for line in re.findall(r"^    ray start .*$", page, re.M))
+    started = [{str(word).partition("=")[0] for word in node.process.args} for node in cluster.nodes[:2]]  # type: ignore[union-attr]
+    assert head == {"--head", "--port", "--num-cpus", "--block"} <= started[0]
+    assert other == {"--address", "--num-cpus", "--block"} <= started[1]
 
 
 @pytest.mark.slow

@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.small_project import SmallProject
+from tokpack_core.engine import LocalEngine
 from tokpack_core.stages.held_reader import held_dataset
+from tokpack_core.stages.unit import Progress, Unit, run_units
 from tokpack_core.store import history, objects
+from tokpack_core.store.actions import Action
 from tokpack_core.store.garbage_collection import collect, plan
+from tokpack_core.store.store import open_store
 
 CONFIG = """\
 corpora:
@@ -104,3 +108,15 @@ def test_a_reader_keeps_its_dataset_and_ends_with_its_process(project: SmallProj
     os.waitpid(child, 0)
     collect(store, plan(store, 1, 0))
     assert not objects.exists(store, old)
+
+
+def test_units_that_are_alike_are_counted_one_by_one(tmp_path: Path) -> None:
+    """Two empty corpora have one packing block, and progress ends at two of two."""
+    seen: list[Progress] = []
+    units = [Unit(Action("test_unit", 1), write_nothing)] * 2
+    run_units(open_store(tmp_path, create=True), LocalEngine(1), units, seen.append)
+    assert [(progress.done, progress.total, progress.weight_done) for progress in seen] == [(1, 2, 1), (2, 2, 2)]
+
+
+def write_nothing(folder: Path) -> dict[str, int]:
+    return {}

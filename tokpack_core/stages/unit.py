@@ -170,9 +170,9 @@ def build_units(
     done = 0
     built: dict[str, ObjectRef] = {}
     work = partial(run_unit_in_worker, store, lease.name)
-    for unit, ref in zip(units, engine.map(work, units), strict=True):
+    for number, (unit, ref) in enumerate(zip(units, engine.map(work, units), strict=True), 1):
         built[unit.action.key] = ref
         done += unit.weight
         seconds = time.monotonic() - begin
-        on_progress(Progress(unit.action.stage, len(built), len(units), done, total, seconds))
+        on_progress(Progress(unit.action.stage, number, len(units), done, total, seconds))
     return built
