@@ -18,6 +18,7 @@ from tokpack_core.bpe.small_places import INTERIOR, Cells, Groups, grouped, in_p
 from tokpack_core.bpe.small_vocabulary import BITS, RIGHT, Entry, Vocabulary
 
 CANDIDATES = 64
+"""Pairs that a round looks at."""
 SYMBOL_BITS = 24
 SYMBOL = (1 << SYMBOL_BITS) - 1
 """More than little text can have."""

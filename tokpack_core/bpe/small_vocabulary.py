@@ -44,6 +44,7 @@ class Vocabulary:
         return len(self.tokens) - 1
 
     def allows(self, pair: int) -> bool:
+        """Whether two tokens may be merged by their length; two single bytes always may."""
         if not self.limited or max(pair >> BITS, pair & RIGHT) < self.single:
             return True
         length = len(self.tokens[pair >> BITS]) + len(self.tokens[pair & RIGHT])
