@@ -142,9 +142,16 @@ def test_a_domain_that_its_text_cannot_fill_is_told(family: Family) -> None:
     assert tokenizer.training["allocation"]["en"]["entries"] == 700
 
 
-def test_a_quota_that_does_not_hold_the_characters_is_refused_with_the_one_that_does() -> None:
-    with pytest.raises(InputError, match=r"has 300 entries for 'zh', which is less than its .*: raise it to (\d+) or"):
-        train("sentencepiece_unigram", allocation={"en": 700, "zh": 300, "code": 300, "reserved": 3})
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_quota_that_does_not_hold_the_characters_is_refused_with_the_one_that_does(family: Family) -> None:
+    given = {"en": 700, "zh": 300, "code": 300, "reserved": 3}
+    with pytest.raises(InputError, match="has 300 entries for 'zh', which is less than its characters need") as refused:
+        train(family, allocation=given)
+    named = int(str(refused.value).split("raise it to ")[1].split()[0])
+    assert named > 400
+    assert train(family, allocation=given | {"zh": named}).vocab_size == 1003 + named
+    with pytest.raises(InputError, match=f"raise it to {named} or more"):
+        train(family, allocation=given | {"zh": named - 1})
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ rest, which are control symbols and have the last ids.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import chain, islice, pairwise
+from itertools import chain, count, islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -113,22 +113,37 @@ class Domains:
         self._texts = texts
         self._unicode = unicode
         self.fixed = BYTES + len({**config.special_tokens.by_role(), "unk": ""})
+        self._quotas = config.quotas()
+        self.own = {name: self._quotas[name] - part for name, part in share_out(BYTES, self._quotas).items()}
+        """Pieces that each is to give: its quota without its part of the bytes."""
         self.exhausted: set[str] = set()
         """Domains whose text gives no more pieces."""
 
-    def train(self, name: str, share: Share, wanted: int) -> SentencePieceTokenizer:
+    def train(self, name: str, wanted: int) -> SentencePieceTokenizer:
         """With so many pieces beside the fixed ones, or as many as its text gives."""
         try:
-            return self._trained(name, self.fixed + wanted)
+            trained = self._trained(name, self.fixed + wanted)
         except VocabularyTooLarge as error:
             self.exhausted.add(name)
-            return self._trained(name, error.possible)
+            trained = self._trained(name, error.possible)
         except VocabularyTooSmall as error:
-            needed = share.quota + error.needed - self.fixed - wanted
-            raise InputError(
-                f"`allocation` has {share.quota} entries for {name!r}, which is less than its characters need: raise "
-                f"it to {needed} or more, or lower `character_coverage`"
-            ) from None
+            raise self._too_few(name, error.needed - self.fixed) from None
+        characters = sum(len(piece) == 1 for piece, _ in entries_of(trained))
+        if characters > self.own[name]:
+            raise self._too_few(name, characters)
+        return trained
+
+    def _too_few(self, name: str, characters: int) -> InputError:
+        # A larger quota has a larger part of the bytes, too.
+        needed = next(
+            quota
+            for quota in count(self._quotas[name])
+            if quota - share_out(BYTES, self._quotas | {name: quota})[name] >= characters
+        )
+        return InputError(
+            f"`allocation` has {self._quotas[name]} entries for {name!r}, which is less than its characters need: "
+            f"raise it to {needed} or more, or lower `character_coverage`"
+        )
 
     def _trained(self, name: str, size: int) -> SentencePieceTokenizer:
         config = self._config.model_copy(update={"vocab_size": size})
@@ -181,7 +196,7 @@ SharedOut = tuple[Trained, dict[str, Share], list[tuple[str, float]], dict[str, 
 
 def shared_out_bpe(domains: Domains, shares: dict[str, Share]) -> SharedOut:
     most = sum(share.quota for share in shares.values())
-    trained = {name: domains.train(name, share, most - BYTES) for name, share in shares.items()}
+    trained = {name: domains.train(name, most - BYTES) for name in shares}
     vocabulary = GrownPieces()
     given = take_turns(shares, {name: entries_of(tokenizer) for name, tokenizer in trained.items()}, vocabulary)
     note_shared(shares, trained, vocabulary, given)
@@ -192,21 +207,21 @@ def shared_out_bpe(domains: Domains, shares: dict[str, Share]) -> SharedOut:
 
 def shared_out_unigram(domains: Domains, shares: dict[str, Share]) -> SharedOut:
     quotas = {name: share.quota for name, share in shares.items()}
-    wanted = {name: quotas[name] - of_bytes for name, of_bytes in share_out(BYTES, quotas).items()}
-    trained = {name: domains.train(name, share, wanted[name]) for name, share in shares.items()}
+    wanted = dict(domains.own)
+    trained = {name: domains.train(name, wanted[name]) for name in shares}
     alone = dict(trained)
     rounds = 1
     while True:
         shares, vocabulary = {name: Share(quota) for name, quota in quotas.items()}, Union()
         given = take_turns(shares, {name: entries_of(tokenizer) for name, tokenizer in trained.items()}, vocabulary)
         missing = {name: share.quota - share.entries for name, share in shares.items()}
-        again = [name for name, count in missing.items() if count and name not in domains.exhausted]
+        again = [name for name, lacking in missing.items() if lacking and name not in domains.exhausted]
         if not again or rounds == MOST_ROUNDS:
             note_shared(shares, alone, vocabulary, given)
             return trained, shares, [(piece, 0.0) for piece in sorted(vocabulary.pieces)], {"rounds": rounds}
         for name in again:
             wanted[name] += int(MORE * missing[name]) + LEAST_MORE
-            trained[name] = domains.train(name, shares[name], wanted[name])
+            trained[name] = domains.train(name, wanted[name])
         rounds += 1
 
 
