@@ -44,7 +44,7 @@ def test_what_takes_no_ranks_or_needs_no_regex_asks_for_none(tmp_path: Path) -> 
     write_rank_file(tmp_path / "x.tiktoken", {bytes([byte]): byte for byte in range(256)})
     (tmp_path / "a.txt").write_text("text", encoding="utf-8")
     longer = ("supertokens", "--tokenizer", "x.tiktoken", "--output", "out", "a.txt")
-    assert "is no tokenizer.json" in tokpack(tmp_path, *longer, may_fail=True).err
+    assert "only the tokenizer.json of a byte-level BPE" in tokpack(tmp_path, *longer, may_fail=True).err
     fewest = ("minimum-cost", "--tokenizer", "x.tiktoken", "--output", "fewest")
     assert "--pretokenizer" in tokpack(tmp_path, *fewest, may_fail=True).err
     tokpack(tmp_path, *fewest, "--pretokenizer", "gpt2")

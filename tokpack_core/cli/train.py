@@ -118,7 +118,8 @@ def train(
     delete_threshold: Annotated[
         float | None,
         typer.Option(
-            min=0.5, max=1, help="byte_bpe, boundless_bpe: deletes tokens that merges use up.", show_default="none"
+            help="byte_bpe, boundless_bpe: deletes tokens that merges use up; above 0.5, at most 1.",
+            show_default="none",
         ),
     ] = None,
     transition_size: Annotated[
@@ -147,13 +148,16 @@ def train(
     ] = None,
     export: Annotated[
         Literal["exact", "hf"] | None,
-        typer.Option(help="boundless_bpe: our file, or a stock one that is nearly the same.", show_default="exact"),
+        typer.Option(
+            help="boundless_bpe, superbpe of words: our file, or a stock one, nearly the same.", show_default="exact"
+        ),
     ] = None,
     refills: Annotated[
         int | None, typer.Option(min=0, help="cnf_mce: rounds of filtering and refilling.", show_default="8")
     ] = None,
     refill_share: Annotated[
-        float | None, typer.Option(min=0, max=1, help="cnf_mce: filtered out in the first round.", show_default="0.3")
+        float | None,
+        typer.Option(help="cnf_mce: filtered out in the first round; between 0 and 1.", show_default="0.3"),
     ] = None,
     seed_vocabulary: Annotated[
         Path | None, typer.Option(help="sentencepiece_unigram: a file of entries, one a line, to start from.")

@@ -62,6 +62,10 @@ def encode(
 
         options.require_plain()
         return encode_images(opened, reading, output, options.append_eod, quiet, vision)
+    if options.by_language and reading.options.lang_field is None and reading.lang is None:
+        raise InputError(
+            "--by-language needs the language of each document: name its field with --lang-field, or --lang"
+        )
     fields = options.json_keys or (reading.options.text_field,)
     stems = [f"_{name}_document" for name in options.json_keys] or [""]
     endings = [*(f"{stem}{ending}" for stem in stems for ending in (".bin", ".idx")), MANIFEST_ENDING]

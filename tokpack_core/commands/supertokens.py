@@ -26,7 +26,9 @@ def supertokens(
     """
     base = opened.tokenizer
     if not isinstance(base, HuggingFaceTokenizer):
-        raise InputError(f"{opened.path} is no tokenizer.json: only such a file can be extended")
+        raise InputError(
+            f"{opened.path} is of family {base.family}: only the tokenizer.json of a byte-level BPE can be extended"
+        )
     with new_output(output, ("", MANIFEST_ENDING)) as draft:
         draft.mkdir()
         with progress("reading", reading.bytes, "B", quiet) as on_done:

@@ -98,6 +98,8 @@ def train_config(
         return TrainConfig.model_validate(settings | given)
     except ValidationError as error:
         first = error.errors()[0]
+        if first["loc"][:1] == ("transition_size",):
+            raise InputError(f"transition_size: {first['input']!r} is neither a size, 1 or more, nor `auto`") from None
         where = " ".join(map(str, first["loc"])) or family
         raise InputError(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
 

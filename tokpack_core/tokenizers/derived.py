@@ -42,7 +42,9 @@ def derive(config: TrainConfig, base: Tokenizer, texts: Iterator[pa.Array]) -> D
         from tokpack_core.tokenizers.supertokens import ExtensionLimits, extend, write_report
 
         if not isinstance(base, HuggingFaceTokenizer):
-            raise InputError(f"a base of family {base.family} is no tokenizer.json: only such a file can be extended")
+            raise InputError(
+                f"a base of family {base.family} cannot be extended: only the tokenizer.json of a byte-level BPE can"
+            )
         longer, report = extend(base, ExtensionLimits(config.top_k, config.min_frequency, config.max_words), texts)
         figures = dict(report["text"]) | {"tokens_added": len(report["added"])}
         return Derived(longer, figures, lambda folder: write_report(folder, report))

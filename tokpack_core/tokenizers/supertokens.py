@@ -85,6 +85,11 @@ def extend(
         text = figures(base, longer, parts, spool)
     if not text["bytes"]:
         raise InputError("there is no text to mine supertokens from: give files that hold some")
+    if not found.tokens:
+        raise InputError(
+            f"no phrase of words that are one token each occurs {limits.min_frequency} times: give more of the model's "
+            "reasoning traces, or lower `min_frequency`"
+        )
     return longer, {
         "parameters": vars(limits),
         "text": text,
