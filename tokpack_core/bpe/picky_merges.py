@@ -45,14 +45,19 @@ class Events:
 
 
 def train_with_deletions(
-    texts: Iterator[pa.Array], splits: tuple[str, ...], settings: MergeSettings, threshold: float, workers: int = 1
+    texts: Iterator[pa.Array],
+    splits: tuple[str, ...],
+    settings: MergeSettings,
+    threshold: float,
+    workers: int = 1,
+    remedy: str = "",
 ) -> tuple[Events, Seen]:
     """As `training.train_merges`; `threshold`: see `picky_merge_kernel`."""
     seen = Seen()
     parts, seen.bytes_unmatched = count_parts(counting(texts, seen), splits, workers)
     if parts and settings.max_pretoken_bytes is None:
         lengths = np.concatenate([np.diff(part.offsets) for part in parts])
-        refuse_unsplit(lengths, np.concatenate([part.counts for part in parts]))
+        refuse_unsplit(lengths, np.concatenate([part.counts for part in parts]), remedy)
     for number, part in enumerate(parts):
         parts[number], dropped = without_long(part, settings.max_pretoken_bytes)
         seen.bytes_dropped += dropped

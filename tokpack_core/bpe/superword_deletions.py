@@ -21,7 +21,7 @@ from tokpack_core.bpe.picky_merges import Events, event_encoder, train_with_dele
 from tokpack_core.bpe.superword_merges import Supermerges, SupermergeSettings, WordMerges, compete
 from tokpack_core.bpe.superword_runs import run_spool
 from tokpack_core.bpe.text_spool import text_spool
-from tokpack_core.bpe.training import Seen
+from tokpack_core.bpe.training import OTHER_PRETOKENIZER, Seen
 from tokpack_core.bpe.whole_words import WholeWords
 from tokpack_core.bpe.word_memory import WordMemory
 
@@ -54,7 +54,7 @@ def train_boundless_with_deletions(
     `threshold`: see `picky_merge_kernel`; the others as in `superwords.train_boundless`.
     """
     with text_spool() as spool, run_spool() as runs:
-        found, seen = train_with_deletions(spool.keeping(texts), splits, words, threshold, workers)
+        found, seen = train_with_deletions(spool.keeping(texts), splits, words, threshold, workers, OTHER_PRETOKENIZER)
         course = course_of(found)
         flags = np.array(
             [lives and eligible(symbol) for symbol, lives in zip(found.symbols, course.alive, strict=True)]

@@ -27,7 +27,7 @@ from tokpack_core.bpe.superword_merges import (
 from tokpack_core.bpe.superword_runs import Joinable, Runs, run_spool
 from tokpack_core.bpe.superword_units import JoinablePieces
 from tokpack_core.bpe.text_spool import TextSpool, text_spool
-from tokpack_core.bpe.training import Seen, train_merges
+from tokpack_core.bpe.training import OTHER_PRETOKENIZER, Seen, train_merges
 from tokpack_core.bpe.whole_words import WholeWords
 from tokpack_core.errors import InputError
 
@@ -59,7 +59,7 @@ def train_boundless(
 ) -> Superwords:
     """Word merges and supermerges share the `vocab_size` of `words` by their counts."""
     with text_spool() as spool:
-        merges, seen = train_merges(spool.keeping(texts), splits, words, workers)
+        merges, seen = train_merges(spool.keeping(texts), splits, words, workers, OTHER_PRETOKENIZER)
         with collected(spool, joinable_words(merges, splits, eligible), workers) as runs:
             found = compete(runs, competing(merges), words.vocab_size, supermerges)
         return interleaved(merges, found, seen)
@@ -83,7 +83,7 @@ def train_superbpe(
     """
     with text_spool() as spool:
         limits = words if transition is None else replace(words, vocab_size=transition)
-        merges, seen = train_merges(spool.keeping(texts), splits, limits, workers)
+        merges, seen = train_merges(spool.keeping(texts), splits, limits, workers, OTHER_PRETOKENIZER)
         if transition is None:
             with collected(spool, joinable_words(merges, splits, eligible), workers) as runs:
                 taken = compete(runs, competing(merges), words.vocab_size, supermerges).word_merges

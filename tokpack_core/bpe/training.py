@@ -41,12 +41,13 @@ class Seen:
 
 
 def train_merges(
-    texts: Iterator[pa.Array], splits: tuple[str, ...], settings: MergeSettings, workers: int = 1
+    texts: Iterator[pa.Array], splits: tuple[str, ...], settings: MergeSettings, workers: int = 1, remedy: str = ""
 ) -> tuple[Merges, Seen]:
     """`texts`: string arrays without nulls, an entry a document, read once; `splits`: regexes, see `automaton`.
 
     The merges depend neither on the order of documents nor on `workers`. Raises InputError for text that the regex
-    does not split (the 99.9th percentile of pretokens is longer than LONG_PRETOKEN bytes), unless a limit is set.
+    does not split (the 99.9th percentile of pretokens is longer than LONG_PRETOKEN bytes), unless a limit is set;
+    `remedy` says what helps, by default another pretokenizer or a limit.
     """
     seen = Seen()
     counted = counting(texts, seen)
@@ -56,7 +57,7 @@ def train_merges(
         if seen.bytes > SMALL:
             break
     else:
-        return train_small(head, splits, settings, seen), seen
+        return train_small(head, splits, settings, seen, remedy), seen
     with without_collection():
         # Loading the kernels takes longer than small texts need altogether.
         from tokpack_core.bpe.byte_pair_kernels import note_bytes
@@ -66,29 +67,31 @@ def train_merges(
         # numba gets itself ready when the first kernel is called.
         note_bytes(np.empty(0, np.uint8), np.empty(256, bool))
     parts, seen.bytes_unmatched = count_parts(chain(drained(head), counted), splits, workers)
-    limit_length(parts, settings.max_pretoken_bytes, seen)
+    limit_length(parts, settings.max_pretoken_bytes, seen, remedy)
     return learn_merges(parts, settings, workers), seen
 
 
-def limit_length(parts: list[PretokenCounts], limit: int | None, seen: Seen) -> None:
+def limit_length(parts: list[PretokenCounts], limit: int | None, seen: Seen, remedy: str = "") -> None:
     """Leaves out what is longer than the limit; without one, refuses text that is hardly split."""
     from tokpack_core.bpe.pretoken_counts import without_long
 
     if limit is None:
         lengths = np.concatenate([np.diff(part.offsets) for part in parts])
-        refuse_unsplit(lengths, np.concatenate([part.counts for part in parts]))
+        refuse_unsplit(lengths, np.concatenate([part.counts for part in parts]), remedy)
     for number in range(len(parts)):
         parts[number], dropped = without_long(parts[number], limit)
         seen.bytes_dropped += dropped
 
 
-def train_small(arrays: list[pa.Array], splits: tuple[str, ...], settings: MergeSettings, seen: Seen) -> Merges:
+def train_small(
+    arrays: list[pa.Array], splits: tuple[str, ...], settings: MergeSettings, seen: Seen, remedy: str
+) -> Merges:
     texts = (text for array in arrays for text in array.cast(pa.large_string()).to_pylist())
     words, seen.bytes_unmatched = count_pieces(texts, splits)
     limit = settings.max_pretoken_bytes
     if limit is None:
         if words:
-            refuse_unsplit(np.array([len(word) for word in words]), np.array(list(words.values())))
+            refuse_unsplit(np.array([len(word) for word in words]), np.array(list(words.values())), remedy)
         return learn_merges_in_python(words, settings)
     kept = {word: count for word, count in words.items() if len(word) <= limit}
     seen.bytes_dropped = sum(len(word) * count for word, count in words.items() if word not in kept)
@@ -107,10 +110,11 @@ def drained(arrays: list[pa.Array]) -> Iterator[pa.Array]:
         yield arrays.pop(0)
 
 
-OTHER_PRETOKENIZER = "choose another `pretokenizer`, or leave long pretokens out with `max_pretoken_bytes`"
+OTHER_PRETOKENIZER = "choose another `pretokenizer`"
+OR_LEAVE_OUT = f"{OTHER_PRETOKENIZER}, or leave long pretokens out with `max_pretoken_bytes`"
 
 
-def refuse_unsplit(lengths: np.ndarray, counts: np.ndarray, remedy: str = OTHER_PRETOKENIZER) -> None:
+def refuse_unsplit(lengths: np.ndarray, counts: np.ndarray, remedy: str = "") -> None:
     """Few pretokens have no 99.9th percentile: they are refused if most of the text is in long ones."""
     order = np.argsort(lengths)
     reached = np.cumsum(counts[order])
@@ -121,5 +125,5 @@ def refuse_unsplit(lengths: np.ndarray, counts: np.ndarray, remedy: str = OTHER_
     if percentile > LONG_PRETOKEN and (reached[-1] >= 1000 or 2 * in_long > (lengths * counts).sum()):
         raise InputError(
             f"the pretokenizer hardly splits the text (one pretoken in a thousand has {percentile} bytes or more): "
-            f"{remedy}"
+            f"{remedy or OR_LEAVE_OUT}"
         )

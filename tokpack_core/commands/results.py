@@ -45,6 +45,9 @@ def show_run(manifest: dict[str, Any], json: bool) -> None:
             f"note: the text gives {counts['vocab_size']:,} entries and no more: nothing else in it occurs often enough"
         )
         console().print(Text(told, "yellow"))
+    if counts.get("special_tokens_in_text"):
+        told = f"note: the text holds {counts['special_tokens_in_text']:,} strings that are special tokens: "
+        console().print(Text(told + "they are ordinary text, in training and when text is encoded", "yellow"))
     for warning in (counts.get("vision") or {}).get("warnings", []):
         console().print(Text(f"note: {warning}", "yellow"))
     for place in counts.get("round_trip", {}).get("examples", []):

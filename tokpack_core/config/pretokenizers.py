@@ -34,4 +34,13 @@ def check_pretokenizer(pretokenizer: str) -> str:
     return pretokenizer
 
 
+def splits_digits(pretokenizer: str) -> bool:
+    """Whether a regex of one's own cuts runs of digits."""
+    import regex
+
+    run = "1234567"
+    pieces = [match.group() for match in regex.finditer(pretokenizer.removeprefix(REGEX), run) if match.group()]
+    return pieces not in ([], [run])
+
+
 Pretokenizer = Annotated[str, AfterValidator(check_pretokenizer)]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from tokpack_core.config.families import DERIVED, TAKEN_BY, Family
-from tokpack_core.config.pretokenizers import Pretokenizer
+from tokpack_core.config.pretokenizers import REGEX, Pretokenizer, splits_digits
 from tokpack_core.config.special_tokens import MEGATRON_ROLES, SpecialTokens
 from tokpack_core.config.values import Model
 
@@ -212,6 +212,11 @@ class TrainConfig(SuperwordOptions, DerivedOptions):
             raise ValueError("`languages` names a language twice: name each once")
         if ALL_OTHERS in named and ALL_OTHERS not in (self.languages or ()):
             raise ValueError("`languages`: write `*`, all other languages, by itself and not in a list")
+        if self.digits == "free" and self.pretokenizer.startswith(REGEX) and splits_digits(self.pretokenizer):
+            raise ValueError(
+                "`digits: free` keeps runs of digits whole, and `pretokenizer` splits them: change the regex or leave "
+                "`digits` out"
+            )
         if self.delete_threshold is not None and self.export == "hf":
             raise ValueError("`export: hf` cannot say when a token is deleted: remove it, or `delete_threshold`")
         for option, families in TAKEN_BY.items():

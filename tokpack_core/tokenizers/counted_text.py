@@ -13,8 +13,9 @@ import pyarrow as pa
 from tokpack_core.bpe.pretoken_counting import count_pretokens
 from tokpack_core.bpe.pretoken_counts import PretokenCounts
 from tokpack_core.bpe.training import Seen, counting, refuse_unsplit
-from tokpack_core.corpus.text_buffers import text_array
+from tokpack_core.corpus.text_buffers import text_array, text_buffers
 from tokpack_core.errors import InputError
+from tokpack_core.tokenizers.training_text import NO_TEXT
 from tokpack_core.tokenizers.wordpiece.kernels import count_characters, only_of
 
 MOST_WORKERS = 8
@@ -58,17 +59,31 @@ def counted_text(texts: Iterator[pa.Array], splits: tuple[str, ...], remedy: str
     seen = Seen()
     words = count_pretokens(counting(texts, seen), splits, workers=min(os.cpu_count() or 1, MOST_WORKERS))
     if seen.bytes == 0:
-        raise InputError("the training sample holds no text: check `train_on` and the train split of its corpora")
+        raise InputError(NO_TEXT)
     refuse_unsplit(np.diff(words.offsets), words.counts, remedy)
     return CountedText(words, seen)
 
 
-def room_for_text(needed: int, special_tokens: int, what: str, vocab_size: int | None) -> int:
+def character_counts(texts: Iterator[pa.Array]) -> tuple[npt.NDArray[np.int64], Seen]:
+    """Occurrences of each code point, int64 [0x110000]: no words, so text without boundaries is as good as any.
+
+    Raises InputError for an empty sample.
+    """
+    seen, totals = Seen(), np.zeros(CODE_POINTS, np.int64)
+    for array in counting(texts, seen):
+        data, offsets = text_buffers(array)
+        count_characters(data, offsets, np.ones(offsets.size - 1, np.int64), totals)
+    if seen.bytes == 0:
+        raise InputError(NO_TEXT)
+    return totals, seen
+
+
+def room_for_text(needed: int, special_tokens: int, what: str, vocab_size: int | None, remedy: str = "") -> int:
     """How many entries are left beside special tokens. Raises InputError if there are fewer than needed."""
     size = (vocab_size or 0) - special_tokens
     if size < needed:
         raise InputError(
             f"`vocab_size` {vocab_size} is too small: {what} and {special_tokens} special tokens need "
-            f"{needed + special_tokens}"
+            f"{needed + special_tokens}{remedy}"
         )
     return size

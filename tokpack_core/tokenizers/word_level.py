@@ -22,13 +22,15 @@ import pyarrow as pa
 from tokenizers import Regex, decoders, models, pre_tokenizers
 from tokenizers import Tokenizer as Engine
 
+from tokpack_core.bpe.training import OTHER_PRETOKENIZER
 from tokpack_core.config import TrainConfig, UnicodeForm
 from tokpack_core.tokenizers.agreement.pretokenizer import agreeing
-from tokpack_core.tokenizers.counted_text import counted_text, room_for_text
+from tokpack_core.tokenizers.counted_text import character_counts, counted_text, room_for_text
 from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
 from tokpack_core.tokenizers.huggingface.tokenizer_json import as_special, normalizer_of
 from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.pretokenizers import splits_of
+from tokpack_core.tokenizers.training_text import LookAlikes
 
 UNK = "<unk>"
 CHARACTER = (r"[\s\S]",)
@@ -43,14 +45,17 @@ def train_word_level(config: TrainConfig, texts: Iterator[pa.Array], unicode: Un
     special_tokens.setdefault("unk", UNK)
     by_word = config.family == "word"
     size = room_for_text(1, len(special_tokens), "one entry", config.vocab_size)
-    splits = splits_of(config.pretokenizer, config.digits)
-    text = counted_text(agreeing(texts, config.pretokenizer, splits), splits, "choose another `pretokenizer`")
+    look_alikes = LookAlikes(special_tokens.values())
+    counted = look_alikes.counting(texts)
     if by_word:
-        units, counts = text.strings(), text.words.counts
+        splits = splits_of(config.pretokenizer, config.digits)
+        text = counted_text(agreeing(counted, config.pretokenizer, splits), splits, OTHER_PRETOKENIZER)
+        units, counts, seen = text.strings(), text.words.counts, text.seen
     else:
-        counts = text.character_counts()
-        codes = np.flatnonzero(counts)
-        units, counts = [chr(code) for code in codes], counts[codes]
+        splits = CHARACTER
+        totals, seen = character_counts(counted)
+        codes = np.flatnonzero(totals)
+        units, counts = [chr(code) for code in codes], totals[codes]
     chosen = most_frequent(units, counts, size, config.min_frequency)
     taken = set(special_tokens.values())
     entries = [units[place] for place in chosen if units[place] not in taken]
@@ -58,18 +63,17 @@ def train_word_level(config: TrainConfig, texts: Iterator[pa.Array], unicode: Un
     settings |= {"pretokenizer": config.pretokenizer} if by_word else {}
     settings |= {"digits": config.digits} if config.digits else {}
     training = {
-        "documents": text.seen.documents,
-        "bytes": text.seen.bytes,
+        "documents": seen.documents,
+        "bytes": seen.bytes,
         "bytes_dropped": 0,
         "units": int(counts.sum()),
         "different_units": counts.size,
         "out_of_vocabulary": int(counts.sum() - counts[chosen].sum()),
         "longest_entry_bytes": max((len(entry.encode()) for entry in entries), default=0),
+        **look_alikes.figures(),
     }
     engine = as_engine([*special_tokens.values(), *entries], special_tokens, unicode)
-    engine.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Split(Regex(regex), "isolated") for regex in (splits if by_word else CHARACTER)]
-    )
+    engine.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(regex), "isolated") for regex in splits])
     metadata = Metadata(config.family, unicode, special_tokens, settings, training)
     return HuggingFaceTokenizer(engine, metadata, "the trained tokenizer")
 

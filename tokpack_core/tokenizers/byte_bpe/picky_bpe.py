@@ -19,6 +19,7 @@ from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.event_model import event_model
 from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.superwords.model import SuperwordTokenizer, refuse_slow
+from tokpack_core.tokenizers.training_text import NO_TEXT, LookAlikes
 
 MOST_WORKERS = 8
 SETTINGS = ("vocab_size", "pretokenizer", "digits", "min_frequency", "tie_break", "max_pretoken_bytes")
@@ -37,9 +38,10 @@ def train_picky_bpe(
         max_pretoken_bytes=config.max_pretoken_bytes,
     )
     workers = min(os.cpu_count() or 1, MOST_WORKERS)
-    found, seen = train_with_deletions(texts, splits, limits, threshold, workers)
+    look_alikes = LookAlikes(special.values())
+    found, seen = train_with_deletions(look_alikes.counting(texts), splits, limits, threshold, workers)
     if seen.bytes == 0:
-        raise InputError("the training sample holds no text: check `train_on` and the train split of its corpora")
+        raise InputError(NO_TEXT)
     settings = {name: getattr(config, name) for name in SETTINGS} | {"delete_threshold": threshold}
     training = {
         "documents": seen.documents,
@@ -48,5 +50,5 @@ def train_picky_bpe(
         "tokens_deleted": int(np.count_nonzero(~found.alive)),
         "deletions": int(np.count_nonzero(found.events[:, 1] < 0)),
     }
-    metadata = Metadata("byte_bpe", unicode, special, settings, training)
+    metadata = Metadata("byte_bpe", unicode, special, settings, training | look_alikes.figures())
     return SuperwordTokenizer(event_model(found, tuple(special.values()), splits), metadata)

@@ -18,12 +18,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from tokenizers import Regex, decoders, models, pre_tokenizers
 from tokenizers import Tokenizer as Engine
 
@@ -42,6 +40,7 @@ from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.pretokenizers import splits_of
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.tiktoken.export import MEGATRON_SPECIAL, bytes_by_value
+from tokpack_core.tokenizers.training_text import NO_TEXT, LookAlikes
 
 OPTIONS = {
     "digits",
@@ -74,7 +73,7 @@ def train_byte_bpe(config: TrainConfig, texts: Iterator[pa.Array], unicode: Unic
     entries = (config.vocab_size or 0) - len(special_strings(config))
     merges, seen, look_alikes = learn(config, texts, entries)
     if seen.bytes == 0:
-        raise InputError("the training sample holds no text: check `train_on` and the train split of its corpora")
+        raise InputError(NO_TEXT)
     refuse_small(config, bytes_needed=len(merges.tokens) - merges.count.size)
     told: dict[str, Any] = {}
     if config.required_characters is not None:
@@ -130,20 +129,6 @@ def as_tokenizer(
 def special_strings(config: TrainConfig) -> list[str]:
     """The special tokens that have the first ids."""
     return MEGATRON_SPECIAL if config.id_layout == "megatron_tiktoken" else [*config.special_tokens.by_role().values()]
-
-
-@dataclass
-class LookAlikes:
-    """Counts strings of special tokens in the text."""
-
-    strings: list[str]
-    found: int = 0
-
-    def counting(self, texts: Iterator[pa.Array]) -> Iterator[pa.Array]:
-        for array in texts:
-            for string in self.strings:
-                self.found += pc.sum(pc.count_substring(array, string)).as_py() or 0
-            yield array
 
 
 def figures(seen: Seen, own_regex: bool, missing: int, look_alikes: int) -> dict[str, Any]:

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from tokpack_core.bpe.training import OTHER_PRETOKENIZER
 from tokpack_core.config import TrainConfig, UnicodeForm
 from tokpack_core.tokenizers.agreement.pretokenizer import agreeing
-from tokpack_core.tokenizers.byte_bpe.training import LookAlikes, refuse_all_learnable, refuse_learned, refuse_small
+from tokpack_core.tokenizers.byte_bpe.training import refuse_all_learnable, refuse_learned, refuse_small
 from tokpack_core.tokenizers.byteification.token_bytes import byte_level_name
 from tokpack_core.tokenizers.counted_text import counted_text
 from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
@@ -22,6 +23,7 @@ from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.minimum_cost.counted_vocabulary import counted_vocabulary
 from tokpack_core.tokenizers.minimum_cost.model import minimum_cost_engine
 from tokpack_core.tokenizers.pretokenizers import splits_of
+from tokpack_core.tokenizers.training_text import LookAlikes
 
 LONGEST_TOKEN = 32
 """Bytes of a token, if the configuration names no other limit."""
@@ -39,9 +41,7 @@ def train_cnf_mce(config: TrainConfig, texts: Iterator[pa.Array], unicode: Unico
     splits = splits_of(config.pretokenizer, config.digits)
     refuse_all_learnable(config)
     look_alikes = LookAlikes(list(special.values()))
-    found = counted_text(
-        agreeing(look_alikes.counting(texts), config.pretokenizer, splits), splits, "choose another `pretokenizer`"
-    )
+    found = counted_text(agreeing(look_alikes.counting(texts), config.pretokenizer, splits), splits, OTHER_PRETOKENIZER)
     size = (config.vocab_size or 0) - len(special)
     longest = LONGEST_TOKEN if config.max_token_length is None else config.max_token_length - 1
     vocabulary = counted_vocabulary(
@@ -54,8 +54,8 @@ def train_cnf_mce(config: TrainConfig, texts: Iterator[pa.Array], unicode: Unico
         "bytes_dropped": 0,
         "refills": vocabulary.refills,
     }
-    seldom = {"entries_missing": size - len(vocabulary.tokens), "special_tokens_in_text": look_alikes.found}
-    training |= {name: number for name, number in seldom.items() if number > 0}
+    missing = size - len(vocabulary.tokens)
+    training |= ({"entries_missing": missing} if missing > 0 else {}) | look_alikes.figures()
     settings = {name: getattr(config, name) for name in SETTINGS}
     names = [*special.values(), *map(byte_level_name, vocabulary.tokens)]
     engine = minimum_cost_engine(names, list(special.values()), splits, unicode)

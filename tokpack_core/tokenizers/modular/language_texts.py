@@ -14,6 +14,7 @@ from tokpack_core.bpe.text_spool import TextSpool, text_spool
 from tokpack_core.config.train import ALL_OTHERS, Languages
 from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.errors import InputError
+from tokpack_core.tokenizers.training_text import NO_TEXT
 
 HIGH_BIT = np.uint8(0x80)
 LabelledTexts = tuple[pa.Array, pa.Array]
@@ -67,7 +68,7 @@ def by_language(texts: Iterator[LabelledTexts], languages: Languages | None) -> 
         for spool in spools.values():
             spool.close()
         if not any(sizes.values()):
-            raise InputError("the training sample holds no text: check `train_on` and the train split of its corpora")
+            raise InputError(NO_TEXT)
         for language in sizes if languages is None else modules:
             if not sizes[language] and language != ALL_OTHERS:
                 raise InputError(

@@ -29,6 +29,7 @@ from tokpack_core.tokenizers.sentencepiece.unigram_em import fit
 from tokpack_core.tokenizers.sentencepiece.words import SeenText, count_words
 
 SUMMED = ("documents", "bytes", "bytes_dropped", "reserved_characters")
+IN_TEXT = "special_tokens_in_text"
 SETTINGS = ("vocab_size", "character_coverage", "required_characters")
 
 
@@ -60,6 +61,8 @@ def train_modular_unigram(
         for language in module
     }
     training = {name: sum(tokenizer.training[name] for tokenizer in alone.values()) for name in SUMMED}
+    look_alikes = sum(tokenizer.training.get(IN_TEXT, 0) for tokenizer in alone.values())
+    training |= {IN_TEXT: look_alikes} if look_alikes else {}
     training |= {"languages": len(languages), "vocab_size": len(fixed) + len(found), "rounds": fitted.rounds}
     settings = {name: getattr(config, name) for name in SETTINGS}
     special = dict(first.metadata.special_tokens)

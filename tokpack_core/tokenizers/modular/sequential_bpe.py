@@ -22,12 +22,11 @@ import pyarrow as pa
 from tokpack_core.bpe.continued_merges import BYTES, ContinuedMerges, EarlierMerges, continue_merges
 from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, Merges, MergeSettings
 from tokpack_core.bpe.pretoken_counting import count_parts
-from tokpack_core.bpe.training import Seen, counting, limit_length
+from tokpack_core.bpe.training import OTHER_PRETOKENIZER, Seen, counting, limit_length
 from tokpack_core.config import REGEX, TrainConfig, UnicodeForm
 from tokpack_core.tokenizers.agreement.pretokenizer import agreeing
 from tokpack_core.tokenizers.byte_bpe.training import (
     MOST_WORKERS,
-    LookAlikes,
     as_engine,
     figures,
     refuse_all_learnable,
@@ -38,6 +37,7 @@ from tokpack_core.tokenizers.huggingface.model import MERGES_SCHEMA, HuggingFace
 from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.modular.language_texts import LabelledTexts, by_language
 from tokpack_core.tokenizers.pretokenizers import splits_of
+from tokpack_core.tokenizers.training_text import LookAlikes
 
 SETTINGS = ("vocab_size", "pretokenizer", "digits", "min_frequency", "tie_break")
 
@@ -62,7 +62,7 @@ def train_modular_bpe(
         for module in read.modules:
             counted = counting(look_alikes.counting(read.texts(module)), seen)
             parts, unmatched = count_parts(agreeing(counted, config.pretokenizer, splits), splits, workers)
-            limit_length(parts, None, seen)
+            limit_length(parts, None, seen, OTHER_PRETOKENIZER)
             seen.bytes_unmatched += unmatched
             whole.add(module, continue_merges(parts, whole.merges(), settings, workers))
     merges = whole.as_merges()

@@ -52,6 +52,7 @@ from tokpack_core.tokenizers.sentencepiece.proto import as_published, with_score
 from tokpack_core.tokenizers.sentencepiece.seed_pieces import SeedPieces, seed_pieces
 from tokpack_core.tokenizers.sentencepiece.seed_vocabulary import entries_kept, read_seed_vocabulary, with_entries
 from tokpack_core.tokenizers.sentencepiece.words import LONGEST, SeenText, Words, count_words
+from tokpack_core.tokenizers.training_text import NO_TEXT, LookAlikes
 from tokpack_core.tokenizers.unicode_rules import nfc_rules_tsv
 
 THREADS = 16
@@ -83,9 +84,10 @@ def train_sentencepiece(config: TrainConfig, texts: Iterator[pa.Array], unicode:
     if len(set(special_tokens.values())) < len(special_tokens):
         raise InputError(f"{DEFAULT_UNK!r} is SentencePiece's own unk: use another string or name it as `unk`")
     seen = SeenText()
-    words = count_words(texts, seen)
+    look_alikes = LookAlikes(special_tokens.values())
+    words = count_words(look_alikes.counting(texts), seen)
     if not words.counted.counts.size:
-        raise InputError("the training sample holds no text: check `train_on` and the train split of its corpora")
+        raise InputError(NO_TEXT)
     entries = read_seed_vocabulary(Path(config.seed_vocabulary)) if config.seed_vocabulary else []
     stand_ins = free_characters(words.characters)
     settings = control_symbols(special_tokens)
@@ -108,6 +110,7 @@ def train_sentencepiece(config: TrainConfig, texts: Iterator[pa.Array], unicode:
         "bytes_dropped": seen.bytes - int((lengths * words.counted.counts).sum()) - words.reserved_bytes,
         "different_words": words.counted.counts.size,
         "reserved_characters": words.reserved_characters,
+        **look_alikes.figures(),
     }
     metadata = Metadata(config.family, unicode, special_tokens, described, training)
     published = as_published(model, {stand_in: character for character, stand_in in stand_ins.items()})

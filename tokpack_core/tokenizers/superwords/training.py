@@ -39,6 +39,7 @@ from tokpack_core.tokenizers.pretokenizers import SPACELESS_LETTER, SUPERBPE_PIE
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.superwords.file import SuperwordModel
 from tokpack_core.tokenizers.superwords.model import SuperwordTokenizer, eligibility, refuse_slow
+from tokpack_core.tokenizers.training_text import NO_TEXT, LookAlikes
 
 GAP_BYTES = 2**23
 SUPERBPE_MOST_WORDS = 4
@@ -69,10 +70,11 @@ def train_superwords(config: TrainConfig, texts: Iterator[pa.Array], unicode: Un
     if config.delete_threshold is not None:
         return with_deletions(config, texts, splits, eligible, letters, unicode)
     kept: list[pa.Array] = []
-    found = learned(config, beginning(texts, kept), splits, eligible)
+    look_alikes = LookAlikes(special.values())
+    found = learned(config, beginning(look_alikes.counting(texts), kept), splits, eligible)
     refuse_no_text(found.seen)
     merges = Merges(found.tokens, found.left, found.right, found.count)
-    metadata = described(config, unicode, found)
+    metadata = described(config, unicode, found, look_alikes)
     strings, table = list(special.values()), merges_table(merges, first_id=len(special))
     if in_pieces(config):
         engine = as_engine(merges, strings, SUPERBPE_PIECES, unicode)
@@ -98,8 +100,9 @@ def with_deletions(
     special = config.special_tokens.by_role()
     words, limits = merge_limits(config)
     threshold, workers = config.delete_threshold or 1.0, min(os.cpu_count() or 1, MOST_WORKERS)
+    look_alikes = LookAlikes(special.values())
     events, supermerges, seen = train_boundless_with_deletions(
-        texts, splits, words, threshold, limits, eligible, workers
+        look_alikes.counting(texts), splits, words, threshold, limits, eligible, workers
     )
     refuse_no_text(seen)
     model = event_model(events, tuple(special.values()), splits, supermerges, config.mergeable, letters)
@@ -112,13 +115,14 @@ def with_deletions(
         "transition_size": len(special) + len(model.tokens) - len(supermerges.tokens),
         "tokens_deleted": len(model.deleted),
         "deletions": len(model.parts),
+        **look_alikes.figures(),
     }
     return SuperwordTokenizer(model, Metadata(config.family, unicode, special, settings, training))
 
 
 def refuse_no_text(seen: Seen) -> None:
     if seen.bytes == 0:
-        raise InputError("the training sample holds no text: check `train_on` and the train split of its corpora")
+        raise InputError(NO_TEXT)
 
 
 def in_pieces(config: TrainConfig) -> bool:
@@ -183,7 +187,7 @@ def merge_limits(config: TrainConfig) -> tuple[MergeSettings, SupermergeSettings
     )
 
 
-def described(config: TrainConfig, unicode: UnicodeForm, found: Superwords) -> Metadata:
+def described(config: TrainConfig, unicode: UnicodeForm, found: Superwords, look_alikes: LookAlikes) -> Metadata:
     special = config.special_tokens.by_role()
     named = [*COMMON_SETTINGS, *(SUPERBPE_SETTINGS if config.family == "superbpe" else BOUNDLESS_SETTINGS)]
     settings = {name: getattr(config, name) for name in named}
@@ -194,6 +198,7 @@ def described(config: TrainConfig, unicode: UnicodeForm, found: Superwords) -> M
         "bytes_dropped": found.seen.bytes_dropped,
         "superwords": superwords,
         "transition_size": len(special) + len(found.tokens) - superwords,
+        **look_alikes.figures(),
     }
     return Metadata(config.family, unicode, special, settings, training)
 

@@ -30,10 +30,13 @@ from tokpack_core.tokenizers.counted_text import CountedText, counted_text, room
 from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
 from tokpack_core.tokenizers.huggingface.tokenizer_json import as_special, normalizer_of
 from tokpack_core.tokenizers.metadata import Metadata
+from tokpack_core.tokenizers.training_text import NO_TEXT, LookAlikes
 from tokpack_core.tokenizers.wordpiece.merges import PREFIX, learn_pieces
 
 UNK = "[UNK]"
 LONGEST_WORD = 100
+NO_BOUNDARIES = "wordpiece needs white space between words; choose another `family`"
+FEWER = "; raise it or lower `character_coverage`"
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002ebef\U0002f800-\U0002fa1f"
 PUNCTUATION = r"\p{P}$+<=>\^`|~"
 WORDS = rf"[{HAN}]|[{PUNCTUATION}]|[^\s{PUNCTUATION}{HAN}]+"
@@ -48,14 +51,19 @@ def train_wordpiece(config: TrainConfig, texts: Iterator[pa.Array], unicode: Uni
     """
     special_tokens = config.special_tokens.by_role()
     special_tokens.setdefault("unk", UNK)
-    text = counted_text(texts, (WORDS,), "wordpiece needs white space between words; choose another `family`")
+    look_alikes = LookAlikes(special_tokens.values())
+    text = counted_text(
+        look_alikes.counting(texts), (WORDS,), "wordpiece needs white space between words; choose another `family`"
+    )
     counts = text.character_counts()
     counts[list(WHITE_SPACE)] = 0
     if not counts.any():
-        raise InputError("the training sample holds nothing but white space: check `train_on` and its corpora")
+        raise InputError(NO_TEXT.replace("no text", "nothing but white space"))
     characters = covering_characters(counts, config.character_coverage)
     what = f"{len(characters)} characters, each in two forms,"
-    size = room_for_text(2 * len(characters), len(special_tokens), what, config.vocab_size)
+    size = room_for_text(
+        2 * len(characters), len(special_tokens), what, config.vocab_size, "; raise it or lower `character_coverage`"
+    )
     likelihood = config.wordpiece_criterion == "likelihood"
     pieces = learn_pieces(text.words, characters, size, config.min_frequency, likelihood, LONGEST_WORD)
     settings = {
@@ -65,7 +73,7 @@ def train_wordpiece(config: TrainConfig, texts: Iterator[pa.Array], unicode: Uni
         "character_coverage": config.character_coverage,
         "tie_break": "smaller_ids",
     }
-    training = figures(text, characters)
+    training = figures(text, characters) | look_alikes.figures()
     engine = as_engine([*special_tokens.values(), *pieces], special_tokens, unicode)
     metadata = Metadata("wordpiece", unicode, special_tokens, settings, training)
     return HuggingFaceTokenizer(engine, metadata, "the trained tokenizer")
