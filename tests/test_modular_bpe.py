@@ -206,8 +206,8 @@ def test_a_language_of_little_text_has_fewer_entries() -> None:
 @pytest.mark.parametrize(
     ("texts", "options", "said"),
     [
-        ({}, {}, "holds no text: check"),
-        ({"en": [""]}, {}, "holds no text: check"),
+        ({}, {}, "holds no text: name files"),
+        ({"en": [""]}, {}, "holds no text: name files"),
         (TEXTS | {"xx": [""]}, {}, "no text of language 'xx'"),
         (TEXTS, {"languages": ["en", "de", "zh", "fr"]}, "no text of language 'fr'"),
         (TEXTS, {"languages": ["en", "de"]}, "documents of language 'zh', which `languages` does not name"),
