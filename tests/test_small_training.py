@@ -72,3 +72,10 @@ def test_python_normalizes_as_the_kernels_do_or_not_at_all(form: UnicodeForm, te
 def test_long_runs_of_marks_are_left_to_the_kernels() -> None:
     assert normalized_in_python(pa.array(["a" + "\u0301" * (LONG - 1)]), "nfc") is not None
     assert normalized_in_python(pa.array(["a" + "\u0301\u0323" * LONG]), "nfc") is None
+
+
+def test_special_tokens_in_the_text_are_told(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("a few words <|eod|> and again <|eod|>\n" * 9)
+    train = ["train", "--family", "byte_bpe", "--vocab-size", "270", "--special-token", "eod=<|eod|>"]
+    out = tokpack(tmp_path, *train, "--output", "model", "text.txt").out
+    assert "note: the text holds 18 strings that are special tokens: they are ordinary text" in out
