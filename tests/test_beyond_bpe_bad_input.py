@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from tests.command_line import refused, tokpack
@@ -38,3 +39,10 @@ def test_a_transition_size_is_a_number_or_auto(tmp_path: Path, text: str) -> Non
     for size in ("many", "0"):
         train = ("train", "--family", "superbpe", *SMALL, "--transition-size", size, "--output", "no", text)
         assert f"transition_size: '{size}' is neither a size, 1 or more, nor `auto`" in refused(tmp_path, *train)
+
+
+def test_a_table_names_families_in_words(tmp_path: Path, text: str) -> None:
+    tokpack(tmp_path, "train", "--family", "byte_bpe", *SMALL, "--output", "base", text)
+    tokpack(tmp_path, "compare", "--tokenizer", "base", "--output", "compared", text)
+    retrofit = pd.read_csv(tmp_path / "compared" / "retrofit.csv")
+    assert "superbpe, boundless_bpe" in retrofit["families"].tolist()

@@ -34,7 +34,7 @@ def compare(
         Path | None, typer.Option(help="Parallel text, .jsonl: tokens per aligned sentence by language.")
     ] = None,
     morphemes: Annotated[
-        Path | None, typer.Option(help="Gold list, WORD<TAB>MORPHEMES a line: do tokens end where morphemes do?")
+        Path | None, typer.Option(help="Gold list, WORD, tab, MORPHEMES a line: do tokens end where morphemes do?")
     ] = None,
     model_seeds: Annotated[
         int, typer.Option(min=0, help="Small torch models trained with each tokenizer: bits per byte.")

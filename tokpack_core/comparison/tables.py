@@ -12,6 +12,7 @@ LISTS = ("tokenizers", "by_language", "differences", "parallel", "morphemes", "s
 def tables(comparison: Comparison) -> dict[str, pd.DataFrame]:
     """A table a list that is not empty, by its name; those of the controls and of the sweep under their own names."""
     lists = {name: comparison.get(name, []) for name in LISTS}
+    lists["retrofit"] = [row | {"families": ", ".join(row["families"])} for row in lists["retrofit"]]
     lists |= comparison["controls"]
     if "sweep" in comparison:
         lists["sweep_pairs"] = comparison["sweep"]["pairs"]
