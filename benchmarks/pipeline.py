@@ -4,8 +4,9 @@
 
 A tokenizer (byte-level BPE, GPT-2 regex, 32k, no normalizer) is trained on FILE first; all use the same tokenizer.json
 and the token ids of all are compared. Each runs in a process of its own with one thread; CPU is that of the process
-and its children after imports and after the tokenizer is loaded (with tokpack: its encoder chosen and proven), all of
-which is shown apart as `start`. The peers run on the first `--peer-mb` of the text, tokpack and gigatoken on all of it.
+and its children after imports and after the tokenizer is loaded (with tokpack: its encoder chosen and proven, and a
+little text done, which loads kernels), all of which is shown apart as `start`. The peers run on the first `--peer-mb`
+of the text, tokpack and gigatoken on all of it.
 
     gigatoken       texts in memory to ids, cold: the bare encoder
     tokpack encode  jsonl.zst to .bin/.idx and a manifest with digests
@@ -92,8 +93,11 @@ from tokpack_core.commands.reading import open_reading
 from tokpack_core.config import ReadConfig
 opened = open_tokenizer(tokenizer)
 opened.tokenizer.exact_bpe()
-begin()
 options = EncodeOptions(append_eod=True, workers=WORKERS)
+little = out / "little.jsonl"
+little.write_text("".join(json.dumps({"text": "some words " * 500}) + "\\n" for _ in range(600)))
+encode(opened, open_reading([str(little)], ReadConfig(), None), out / "little", options, True)
+begin()
 encode(opened, open_reading([str(text)], ReadConfig(), None), out / "x", options, True)
 report(hashlib.file_digest((out / "x.bin").open("rb"), "sha256").hexdigest())
 """,
