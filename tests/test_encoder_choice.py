@@ -81,6 +81,31 @@ def test_forgetting_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) 
             assert_equal(found, expected)
 
 
+def test_an_engine_is_begun_anew_when_the_process_has_grown_by_the_share_of_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    encoder = exact("gpt2")
+    assert encoder.faster is not None
+    engines, growth, size = encoder.faster.engines, gigatoken_engine.GROWTH, 0
+    monkeypatch.setattr(gigatoken_engine, "resident_bytes", lambda: 10**9 + size)
+    alone = engines.current()
+    alone.least = 10**9
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(engines.current).result()
+        size = 2 * growth
+        assert engines.current() is alone
+        assert pool.submit(engines.current).result() is other
+        size += 1
+        begun_anew = engines.current()
+        assert begun_anew is not alone
+        assert pool.submit(engines.current).result() is not other
+        del other
+    size += growth
+    assert engines.current() is begun_anew
+    size += 1
+    assert engines.current() is not begun_anew
+
+
 def test_a_regex_of_ones_own_has_our_encoder() -> None:
     engine = engine_of("gpt2")
     engine.pre_tokenizer = pre_tokenizers.Sequence(

@@ -5,8 +5,8 @@ knows regexes by how they are spelled, so ours are respelled; other ones have no
 than that of the tokenizer's library, so texts with a character whose category changed since go to our encoder.
 
 It remembers every pretoken that it ever met, about 90 bytes each. So that memory does not grow with the text, each
-thread has an engine of its own and begins a new one when the process has grown by GROWTH since the last. A pretoken
-takes 22 bytes a byte while it is encoded, so documents that may have a long one go to our encoder as well.
+thread has an engine of its own and begins a new one when the process has grown by GROWTH a thread since the last. A
+pretoken takes 22 bytes a byte while it is encoded, so documents that may have a long one go to our encoder as well.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from __future__ import annotations
 import json
 import os
 import threading
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
+from weakref import WeakSet
 
 import awkward
 import gigatoken
@@ -33,7 +35,8 @@ from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
 
 GROWTH = 256 * 2**20
-"""Bytes of memory that the process may gain before an engine is begun anew; 155 MB of text in 26 languages took 300."""
+"""Bytes of memory that the process may gain, for each engine in it, before one is begun anew; 155 MB of text in 26
+languages took 300."""
 MOST_TEXT = 2**28
 """Bytes of text for one engine where the process does not know its size."""
 LONG = 2**22
@@ -48,12 +51,27 @@ RESPELLED = {
 """Regexes that match the same text, by ours."""
 
 
+@dataclass(eq=False)
+class ThreadEngine:
+    """The engine of one thread.
+
+    Attributes:
+        least: the least memory that the process had since it was begun.
+        text: bytes that it encoded.
+    """
+
+    engine: Any
+    least: int
+    text: int = 0
+
+
 class ThreadEngines:
     """An engine a thread for one tokenizer.json, begun anew before it takes too much memory."""
 
     def __init__(self, file: str) -> None:
         self._file = file
         self._threads = threading.local()
+        self._alive: WeakSet[ThreadEngine] = WeakSet()
 
     def encode(self, texts: pa.Array) -> Encoded:
         """`texts`: string array without nulls."""
@@ -63,24 +81,28 @@ class ThreadEngines:
             awkward.contents.NumpyArray(data, parameters={"__array__": "byte"}),
             parameters={"__array__": "bytestring"},
         )
-        found = self.current().encode_batch(awkward.Array(strings), parallel=False).layout
-        self._threads.text += data.size
+        own = self.current()
+        found = own.engine.encode_batch(awkward.Array(strings), parallel=False).layout
+        own.text += data.size
         borders = np.asarray(found.offsets.data)
         ids = np.asarray(found.content.data)[borders[0] : borders[-1]]
         return Encoded(ids.view(np.int32), borders - borders[0])
 
-    def current(self) -> Any:
+    def current(self) -> ThreadEngine:
         """Raises RuntimeError for a file that gigatoken cannot load."""
-        own = self._threads
-        if getattr(own, "engine", None) is not None:
-            size = resident_bytes()
-            own.least = min(own.least, size)
-            if size - own.least > GROWTH or (not size and own.text > MOST_TEXT):
-                own.engine = None
-        if getattr(own, "engine", None) is None:
-            own.engine = gigatoken.Tokenizer.from_json(self._file)
-            own.least, own.text = resident_bytes(), 0
-        return own.engine
+        own: ThreadEngine | None = getattr(self._threads, "own", None)
+        if own is not None and self._is_large(own):
+            self._alive.discard(own)
+            own = self._threads.own = None
+        if own is None:
+            own = self._threads.own = ThreadEngine(gigatoken.Tokenizer.from_json(self._file), resident_bytes())
+            self._alive.add(own)
+        return own
+
+    def _is_large(self, own: ThreadEngine) -> bool:
+        size = resident_bytes()
+        own.least = min(own.least, size)
+        return size - own.least > GROWTH * len(self._alive) or (not size and own.text > MOST_TEXT)
 
 
 class GigatokenEncoder:
