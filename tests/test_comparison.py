@@ -86,18 +86,23 @@ def test_renyi_efficiency() -> None:
     assert renyi_efficiency(np.zeros(4, np.int64)) is None
 
 
-def test_what_is_due_to_the_vocabulary_and_what_to_the_encoder() -> None:
+def one_document(
+    tokens: dict[str, int], unknown: dict[str, int], whole: dict[str, int], fewest: dict[str, int]
+) -> HeldOut:
+    """A document in English, and how many tokens it has by each tokenizer."""
     column = np.array([1], np.int64)
-    held_out = HeldOut(
-        pa.array(["en"]),
-        column,
-        column,
-        column,
-        tokens={"a": np.array([80]), "b": np.array([100]), "lossy": np.array([50])},
-        unknown={"a": np.array([0]), "b": np.array([0]), "lossy": np.array([7])},
+    columns = [
+        {name: np.array([number]) for name, number in given.items()} for given in (tokens, unknown, whole, fewest)
+    ]
+    return HeldOut(pa.array(["en"]), column, column, column, *columns, counts={})
+
+
+def test_what_is_due_to_the_vocabulary_and_what_to_the_encoder() -> None:
+    held_out = one_document(
+        tokens={"a": 80, "b": 100, "lossy": 50},
+        unknown={"a": 0, "b": 0, "lossy": 7},
         whole={},
-        fewest={"a": np.array([60]), "b": np.array([90])},
-        counts={},
+        fewest={"a": 60, "b": 90},
     )
     found = controls(held_out, ["b", "a", "lossy"], "b", {"a": 1000, "b": 1005, "lossy": 2000})
     by_encoder = {row["tokenizer"]: row["encoder_excess"] for row in found["same_vocabulary_two_encoders"]}
@@ -112,17 +117,8 @@ def test_what_is_due_to_the_vocabulary_and_what_to_the_encoder() -> None:
 
 def test_what_is_due_to_sub_tokenizers() -> None:
     """`a` gives 80 tokens by sub-tokenizers and 72 by its whole vocabulary, of which the fewest are 60."""
-    column = np.array([1], np.int64)
-    held_out = HeldOut(
-        pa.array(["en"]),
-        column,
-        column,
-        column,
-        tokens={"a": np.array([80]), "b": np.array([100])},
-        unknown={"a": np.array([0]), "b": np.array([0])},
-        whole={"a": np.array([72])},
-        fewest={"a": np.array([60]), "b": np.array([90])},
-        counts={},
+    held_out = one_document(
+        tokens={"a": 80, "b": 100}, unknown={"a": 0, "b": 0}, whole={"a": 72}, fewest={"a": 60, "b": 90}
     )
     found = controls(held_out, ["b", "a"], "b", {"a": 1000, "b": 1000})
     plain, modular = found["same_vocabulary_two_encoders"]

@@ -93,14 +93,20 @@ def test_what_was_stopped_is_not_mixed_with_another_job(folder: Path, tmp_path: 
     assert len(read_raw(tmp_path / "x").document_indices) > 1
 
 
+def as_after_the_first_rename(output: Path, draft_name: str) -> Path:
+    """Puts back into the draft folder what is renamed last, and returns that folder."""
+    draft = output / draft_name
+    draft.mkdir()
+    for name in ("x.idx", "x.manifest.json"):
+        os.rename(output / name, draft / name)
+    return draft
+
+
 def test_a_run_killed_between_its_last_renames_is_done_again(folder: Path, tmp_path: Path) -> None:
     arguments = ("encode", "--tokenizer", "tok", "--resume", "--on-error", "skip", "--output", tmp_path / "x", *NAMES)
     tokpack(folder, *arguments)
     wanted = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    draft = tmp_path / ".x.unfinished"
-    draft.mkdir()
-    for name in ("x.idx", "x.manifest.json"):
-        os.rename(tmp_path / name, draft / name)
+    as_after_the_first_rename(tmp_path, ".x.unfinished")
     tokpack(folder, *arguments)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == wanted
 
@@ -110,10 +116,7 @@ def test_of_a_killed_run_that_cannot_be_resumed_nothing_is_left(folder: Path, tm
     arguments = ("encode", "--tokenizer", "tok", "--on-error", "skip", "--output", tmp_path / "x", *NAMES)
     tokpack(folder, *arguments)
     wanted = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    draft = tmp_path / ".x.draft"
-    draft.mkdir()
-    for name in ("x.idx", "x.manifest.json"):
-        os.rename(tmp_path / name, draft / name)
+    draft = as_after_the_first_rename(tmp_path, ".x.draft")
     tokpack(folder, *arguments)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == wanted
     for path in tmp_path.iterdir():

@@ -57,6 +57,14 @@ def concatenate(parts: Iterable[Encoded]) -> Encoded:
     return Encoded(ids, offsets)
 
 
+def documents_of(encoded: Encoded, documents: npt.NDArray[np.int64]) -> Encoded:
+    """Some documents, in that order."""
+    lengths = encoded.lengths[documents]
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    moved = np.repeat(encoded.offsets[documents] - offsets[:-1], lengths)
+    return Encoded(encoded.ids[moved + np.arange(moved.size)], offsets)
+
+
 def encode_apart(texts: pa.Array, masks: Iterable[Bools], by_one: Encode, by_other: Encode) -> Encoded:
     """Documents that some mask (bool [documents]) chooses are encoded by one encoder, all else by another, in order."""
     chosen = np.zeros(len(texts), np.bool_)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,13 +12,15 @@ NO_TEXT = (
     "the training sample holds no text: name files that hold some; in a configuration, check `train_on` and the train "
     "split of its corpora"
 )
+IN_TEXT = "special_tokens_in_text"
+"""The training figure that counts special tokens in the text."""
 
 
 @dataclass
 class LookAlikes:
     """Counts strings of special tokens in the text, where they are ordinary text."""
 
-    strings: Iterable[str]
+    strings: Collection[str]
     found: int = 0
 
     def counting(self, texts: Iterator[pa.Array]) -> Iterator[pa.Array]:
@@ -29,4 +31,4 @@ class LookAlikes:
 
     def figures(self) -> dict[str, int]:
         """As training figures have it: nothing if there were none."""
-        return {"special_tokens_in_text": self.found} if self.found else {}
+        return {IN_TEXT: self.found} if self.found else {}

@@ -41,6 +41,8 @@ from tokpack_core.tokenizers.agreement.readers import (
     by_tokenizers,
     expected_of,
     first_difference,
+    other_entry,
+    other_text,
     special_strings,
 )
 from tokpack_core.tokenizers.byteification.token_bytes import META_SPACE
@@ -153,22 +155,20 @@ def save_sentencepiece(
 ) -> dict[str, Any]:
     """Compares the model with what sentencepiece reads from it, and adds its translation if that is good."""
     ours = tokenizer.encode(texts)
-    exact = tokenizer.sums_exactly(ours)
+    exact, expected = tokenizer.sums_exactly(ours), expected_of(tokenizer, texts, ours)
     figures: dict[str, Any] = {} if exact.all() else {"rounded_sums": int((~exact).sum())}
-    read = differences(by_sentencepiece(folder / sentencepiece_model.FILE_NAME), tokenizer, texts, ours, exact)
+    read = differences(by_sentencepiece(folder / sentencepiece_model.FILE_NAME), expected, exact)
     if not read["written"]:
         refuse(read["first_difference"], tokenizer)
     if read["differing_documents"]:
         figures["sentencepiece"] = read
     tokenizer.save_for_transformers(folder / FOR_TRANSFORMERS)
     translated = folder / FOR_TRANSFORMERS / huggingface.FILE_NAME
-    figures["transformers"] = differences(by_tokenizers(translated), tokenizer, texts, ours, exact)
+    figures["transformers"] = differences(by_tokenizers(translated), expected, exact)
     if not figures["transformers"]["written"]:
         shutil.rmtree(folder / FOR_TRANSFORMERS)
         return figures | {"auto_tokenizer": {"compared": False, "reason": f"there is no folder {FOR_TRANSFORMERS}"}}
-    same = texts.filter(pa.array(exact))
-    expected = expected_of(tokenizer, same, tokenizer.encode(same))
-    opened = compare_by_auto_tokenizer(folder / FOR_TRANSFORMERS, expected, tokenizer, auto_tokenizer)
+    opened = compare_by_auto_tokenizer(folder / FOR_TRANSFORMERS, expected.of(exact), tokenizer, auto_tokenizer)
     return figures | {"auto_tokenizer": opened}
 
 
@@ -198,18 +198,19 @@ def without_strings(texts: pa.Array, strings: list[str]) -> pa.Array:
     return texts.filter(pa.array(~held))
 
 
-def differences(reader: Reader, tokenizer: Tokenizer, texts: pa.Array, ours: Encoded, exact: Bools) -> dict[str, Any]:
+def differences(reader: Reader, expected: Expected, exact: Bools) -> dict[str, Any]:
     """How far a reader agrees: documents with other ids, the first difference, and whether it is good enough.
 
     `exact`: documents that must have the same ids.
     """
-    theirs = from_lists(reader.encode(texts.to_pylist()))
-    other = differing_documents(ours, theirs)
-    tokens = sum(differing_tokens(ours, theirs, document) for document in other)
-    same = texts.take(pa.array(sorted(set(range(len(texts))) - set(other)), pa.int64()))
-    elsewhere = first_difference(reader, expected_of(tokenizer, same, tokenizer.encode(same)))
-    first = elsewhere or (f"the text that begins {texts[other[0]].as_py()[:80]!r}" if other else None)
-    good = elsewhere is None and not exact[other].any() and tokens <= MOST_DIFFERING * ours.ids.size
+    theirs = from_lists(reader.encode(expected.texts.to_pylist()))
+    other = differing_documents(expected.ids, theirs)
+    tokens = sum(differing_tokens(expected.ids, theirs, document) for document in other)
+    same = np.ones(len(expected.texts), np.bool_)
+    same[other] = False
+    elsewhere = other_entry(reader, expected) or other_text(reader, expected.of(same))
+    first = elsewhere or (f"the text that begins {expected.texts[other[0]].as_py()[:80]!r}" if other else None)
+    good = elsewhere is None and not exact[other].any() and tokens <= MOST_DIFFERING * expected.ids.ids.size
     differing = {"differing_documents": len(other), "differing_tokens": tokens, "first_difference": first}
     return differing | {"written": good}
 

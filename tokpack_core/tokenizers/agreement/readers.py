@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import sentencepiece
 from tokenizers import Tokenizer as Engine
 
 from tokpack_core.tokenizers.agreement.normalization import differing_documents
-from tokpack_core.tokenizers.encoded import Encoded, from_lists
+from tokpack_core.tokenizers.encoded import Bools, Encoded, documents_of, from_lists
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.tiktoken import export as tiktoken_export
 
@@ -40,6 +41,11 @@ class Expected:
     restored: pa.Array
     """What the ids are decoded to."""
 
+    def of(self, chosen: Bools) -> Expected:
+        """The same of some texts only, bool [texts]."""
+        mask, ids = pa.array(chosen), documents_of(self.ids, np.flatnonzero(chosen))
+        return replace(self, texts=self.texts.filter(mask), ids=ids, restored=self.restored.filter(mask))
+
 
 def expected_of(tokenizer: Tokenizer, texts: pa.Array, ids: Encoded) -> Expected:
     """`ids`: those of the texts."""
@@ -56,6 +62,17 @@ def special_strings(tokenizer: Tokenizer) -> dict[str, str]:
 
 def first_difference(reader: Reader, expected: Expected) -> str | None:
     """What the reader sees otherwise, in words; None if nothing."""
+    entry = other_entry(reader, expected)
+    if entry is not None:
+        return entry
+    theirs = from_lists(reader.encode(expected.texts.to_pylist()))
+    for document in differing_documents(expected.ids, theirs):
+        return f"other ids for the text that begins {expected.texts[document].as_py()[:80]!r}"
+    return other_text(reader, expected)
+
+
+def other_entry(reader: Reader, expected: Expected) -> str | None:
+    """How the vocabulary's size or a special token is another; None if they are not."""
     if reader.vocab_size != expected.vocab_size:
         return f"{reader.vocab_size} entries, not {expected.vocab_size}"
     for role, (string, number) in expected.special.items():
@@ -65,9 +82,11 @@ def first_difference(reader: Reader, expected: Expected) -> str | None:
         known = None if reader.id_of_role is None else reader.id_of_role(role)
         if known not in (None, number):
             return f"id {known} as {role}, not {number}"
-    theirs = from_lists(reader.encode(expected.texts.to_pylist()))
-    for document in differing_documents(expected.ids, theirs):
-        return f"other ids for the text that begins {expected.texts[document].as_py()[:80]!r}"
+    return None
+
+
+def other_text(reader: Reader, expected: Expected) -> str | None:
+    """The first text that the ids are not decoded to; None if there is none."""
     restored = reader.decode(as_lists(expected.ids))
     for text, right in zip(restored, expected.restored.to_pylist(), strict=True):
         if text != right:

@@ -40,7 +40,7 @@ from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.pretokenizers import splits_of
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.tiktoken.export import MEGATRON_SPECIAL, bytes_by_value
-from tokpack_core.tokenizers.training_text import NO_TEXT, LookAlikes
+from tokpack_core.tokenizers.training_text import IN_TEXT, NO_TEXT, LookAlikes
 
 OPTIONS = {
     "digits",
@@ -94,7 +94,7 @@ def learn(config: TrainConfig, texts: Iterator[pa.Array], entries: int) -> tuple
         BYTE_LEVEL_ORDER if config.alphabet == "all_bytes" else b"",
         config.max_pretoken_bytes,
     )
-    look_alikes = LookAlikes(list(config.special_tokens.by_role().values()))
+    look_alikes = LookAlikes(config.special_tokens.by_role().values())
     compared = agreeing(look_alikes.counting(texts), config.pretokenizer, splits)
     merges, seen = train_merges(compared, splits, limits, workers=min(os.cpu_count() or 1, MOST_WORKERS))
     return merges, seen, look_alikes.found
@@ -136,7 +136,7 @@ def figures(seen: Seen, own_regex: bool, missing: int, look_alikes: int) -> dict
     seldom = {
         "bytes_unmatched": seen.bytes_unmatched if own_regex else 0,
         "entries_missing": max(missing, 0),
-        "special_tokens_in_text": look_alikes,
+        IN_TEXT: look_alikes,
     }
     always = {"documents": seen.documents, "bytes": seen.bytes, "bytes_dropped": seen.bytes_dropped}
     return always | {name: number for name, number in seldom.items() if number}

@@ -40,7 +40,7 @@ def train_cnf_mce(config: TrainConfig, texts: Iterator[pa.Array], unicode: Unico
     refuse_small(config, bytes_needed=256)
     splits = splits_of(config.pretokenizer, config.digits)
     refuse_all_learnable(config)
-    look_alikes = LookAlikes(list(special.values()))
+    look_alikes = LookAlikes(special.values())
     found = counted_text(agreeing(look_alikes.counting(texts), config.pretokenizer, splits), splits, OTHER_PRETOKENIZER)
     size = (config.vocab_size or 0) - len(special)
     longest = LONGEST_TOKEN if config.max_token_length is None else config.max_token_length - 1

@@ -27,9 +27,9 @@ from tokpack_core.tokenizers.sentencepiece.proto import NORMAL, pieces, with_new
 from tokpack_core.tokenizers.sentencepiece.training import VocabularyTooLarge, train_sentencepiece
 from tokpack_core.tokenizers.sentencepiece.unigram_em import fit
 from tokpack_core.tokenizers.sentencepiece.words import SeenText, count_words
+from tokpack_core.tokenizers.training_text import IN_TEXT
 
 SUMMED = ("documents", "bytes", "bytes_dropped", "reserved_characters")
-IN_TEXT = "special_tokens_in_text"
 SETTINGS = ("vocab_size", "character_coverage", "required_characters")
 
 

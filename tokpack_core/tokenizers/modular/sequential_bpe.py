@@ -56,7 +56,7 @@ def train_modular_bpe(
     refuse_all_learnable(config)
     settings = MergeSettings((config.vocab_size or 0) - len(special), config.min_frequency, config.tie_break)
     workers = min(os.cpu_count() or 1, MOST_WORKERS)
-    seen, look_alikes = Seen(), LookAlikes(list(special.values()))
+    seen, look_alikes = Seen(), LookAlikes(special.values())
     whole = GrowingBpe()
     with by_language(texts, config.languages) as read:
         for module in read.modules:

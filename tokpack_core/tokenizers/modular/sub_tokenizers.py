@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from tokenizers import Tokenizer as Engine
 
 from tokpack_core.errors import InputError
-from tokpack_core.tokenizers.encoded import Encoded, concatenate
+from tokpack_core.tokenizers.encoded import Encoded, concatenate, documents_of
 from tokpack_core.tokenizers.huggingface.model import MERGES_SCHEMA, HuggingFaceTokenizer
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.sentencepiece.model import SentencePieceTokenizer
@@ -73,14 +73,6 @@ class SubTokenizers:
 def sub_tokenizers(tokenizer: Tokenizer) -> SubTokenizers:
     """Those of the tokenizer in use, which are made once as long as it is the same object."""
     return SubTokenizers(tokenizer)
-
-
-def documents_of(encoded: Encoded, documents: npt.NDArray[np.int64]) -> Encoded:
-    """Some documents, in that order."""
-    lengths = encoded.lengths[documents]
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    moved = np.repeat(encoded.offsets[documents] - offsets[:-1], lengths)
-    return Encoded(encoded.ids[moved + np.arange(moved.size)], offsets)
 
 
 def languages_of(tokenizer: Tokenizer) -> Languages:

@@ -52,18 +52,14 @@ def train_wordpiece(config: TrainConfig, texts: Iterator[pa.Array], unicode: Uni
     special_tokens = config.special_tokens.by_role()
     special_tokens.setdefault("unk", UNK)
     look_alikes = LookAlikes(special_tokens.values())
-    text = counted_text(
-        look_alikes.counting(texts), (WORDS,), "wordpiece needs white space between words; choose another `family`"
-    )
+    text = counted_text(look_alikes.counting(texts), (WORDS,), NO_BOUNDARIES)
     counts = text.character_counts()
     counts[list(WHITE_SPACE)] = 0
     if not counts.any():
         raise InputError(NO_TEXT.replace("no text", "nothing but white space"))
     characters = covering_characters(counts, config.character_coverage)
     what = f"{len(characters)} characters, each in two forms,"
-    size = room_for_text(
-        2 * len(characters), len(special_tokens), what, config.vocab_size, "; raise it or lower `character_coverage`"
-    )
+    size = room_for_text(2 * len(characters), len(special_tokens), what, config.vocab_size, FEWER)
     likelihood = config.wordpiece_criterion == "likelihood"
     pieces = learn_pieces(text.words, characters, size, config.min_frequency, likelihood, LONGEST_WORD)
     settings = {
