@@ -7,12 +7,15 @@ itself, those without ids are left out, and EOD is put to the last one of a docu
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from itertools import chain, pairwise
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -159,6 +162,89 @@ def test_what_is_no_sentence_is_named(folder: Path, tmp_path: Path, value: objec
     assert f"bad.jsonl, line 3: {said}; " in refused(folder, *run)
     tokpack(folder, *run, "--on-error", "skip")
     assert read_raw(tmp_path / "x").document_indices == [0, 2, 3, 5]
+
+
+LISTS = [
+    pa.list_(pa.string()),
+    pa.large_list(pa.large_string()),
+    pa.list_(pa.binary()),
+    pa.list_(pa.dictionary(pa.int32(), pa.string())),
+]
+
+
+def write_table(path: Path, texts: pa.Array) -> None:
+    table = pa.table({"number": pa.array(range(len(texts))), "text": texts})
+    if path.suffix == ".parquet":
+        pq.write_table(table, path, row_group_size=5)
+    else:
+        feather.write_feather(table, path, chunksize=5)
+
+
+@pytest.mark.parametrize("kind", LISTS, ids=str)
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_columns_of_lists_are_read_as_json_lines_are(
+    folder: Path, tmp_path: Path, kind: pa.DataType, ending: str
+) -> None:
+    lines = [line for name in NAMES for line in (folder / name).open(encoding="utf-8")]
+    values = [[text] if isinstance(text := json.loads(line)["text"], str) else text for line in lines]
+    write_table(tmp_path / f"x.{ending}", pa.array([["cut off"], *values], pa.list_(pa.string())).cast(kind)[1:])
+    batches = list(read_documents(tmp_path / f"x.{ending}", "x", ReadConfig(), problems := Problems(), sentences=True))
+    assert [text for batch in batches for text in batch["text"].to_pylist()] == values
+    assert [row for batch in batches for row in batch["row"].to_pylist()] == list(range(1, len(values) + 1))
+    assert problems.empty_documents == sum(not any(one) for one in values)
+
+
+def test_the_bytes_of_a_column_of_lists_are_the_peers(folder: Path, tmp_path: Path) -> None:
+    """Strings, a null and a null sentence besides are left out as in JSON lines."""
+    lines = [json.loads(line) for name in NAMES for line in (folder / name).open(encoding="utf-8")]
+    rows: list[list[str | None] | None] = [
+        [row["text"]] if isinstance(row["text"], str) else row["text"] for row in lines
+    ]
+    rows[3:3] = [None, ["a", None]]
+    write_table(tmp_path / "x.parquet", pa.array(rows, pa.list_(pa.string())))
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps({"text": row}) + "\n" for row in rows), encoding="utf-8")
+    for ending in ("parquet", "jsonl"):
+        run = ("encode", *OPTIONS["eod"], "--output", tmp_path / ending, tmp_path / f"x.{ending}")
+        assert ", 4: null text; " in refused(folder, *run).replace("row ", "").replace("line ", "")
+        tokpack(folder, *run, "--on-error", "skip")
+        assert same_bytes(tmp_path / ending, folder / "peer_eod_text_document")
+    told = [json.loads((tmp_path / f"{ending}.manifest.json").read_bytes()) for ending in ("parquet", "jsonl")]
+    assert told[0]["counts"]["reading"]["skipped"] == told[1]["counts"]["reading"]["skipped"]
+
+
+PAIRS = pa.array([["a", "b"], None, ["c", None], ["d", "e"]], pa.list_(pa.string(), 2))
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (PAIRS[2:], "row 1: sentence is not a string (number 2 of 'text' is null)"),
+        (PAIRS, "row 2: null text; "),
+        (pa.array([["a"], ["b", b"\xff"]], pa.list_(pa.binary())), "row 2: invalid UTF-8 (byte offset 0)"),
+        (pa.array([["a" * 700, "b" * 700]]), "row 1: document larger than max_document_bytes (1000)"),
+        (pa.array([[["a"]]]), "column 'text' is list<"),
+    ],
+)
+def test_what_is_no_sentence_of_a_column_is_named(tmp_path: Path, texts: pa.Array, said: str) -> None:
+    for ending in ("parquet", "arrow"):
+        path = tmp_path / f"x.{ending}"
+        write_table(path, texts)
+        options = ReadConfig(max_document_bytes=1000)
+        with pytest.raises(InputError, match=re.escape(said)):
+            list(read_documents(path, "x", options, Problems(), sentences=True))
+        with pytest.raises(InputError, match=r"column 'text' is .*list.*, not string"):
+            list(read_documents(path, "x", options, Problems()))
+
+
+def test_pairs_and_undecodable_bytes_that_are_replaced(tmp_path: Path) -> None:
+    write_table(tmp_path / "x.parquet", PAIRS)
+    write_table(tmp_path / "y.parquet", pa.array([["a"], ["b", b"\xff"]], pa.list_(pa.binary())))
+    found = []
+    for name, on_error in (("x", "skip"), ("y", "replace")):
+        options = ReadConfig.model_validate({"on_error": on_error})
+        for batch in read_documents(tmp_path / f"{name}.parquet", name, options, Problems(), sentences=True):
+            found += batch["text"].to_pylist()
+    assert found == [["a", "b"], ["d", "e"], ["a"], ["b", "\ufffd"]]
 
 
 def test_other_commands_take_strings_only(folder: Path, tmp_path: Path) -> None:

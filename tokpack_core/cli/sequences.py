@@ -67,7 +67,7 @@ def encode(
 ) -> None:
     """Encode files, as Megatron's preprocess_data does: PREFIX.bin/.idx, one sequence a document.
 
-    In JSON lines, a text may be a list of strings: a document of that many sequences.
+    In JSON lines, parquet and Arrow, a text may be a list of strings: a document of that many sequences.
 
     FILE: jsonl, csv, tsv, txt (each also .gz, .zst), parquet, Arrow; folders, globs and URLs (s3://...) too.
     """

@@ -127,6 +127,7 @@ class RecordReader:
         return text
 
     def _sentences(self, sentences: list[object]) -> list[str]:
+        sentences = [self._decoded(sentence) for sentence in sentences]
         found = [sentence for sentence in sentences if isinstance(sentence, str)]
         if len(found) < len(sentences):
             place, other = next((i, one) for i, one in enumerate(sentences) if not isinstance(one, str))

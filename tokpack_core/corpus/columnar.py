@@ -3,7 +3,8 @@
 Only the configured columns are read. A text, id or lang column may be string or binary, of any width, view or
 dictionary-encoded; an id also an integer of any width. Strings in files are not to be trusted: both kinds are checked
 as UTF-8. A missing text or id column, another type, and a damaged file are errors whatever `on_error` says; a null
-text is a fault of its row. Rows are 1-based over the whole file.
+text is a fault of its row. Rows are 1-based over the whole file. Where sentences are asked for (see `sentences`), a
+text column may be a list of such strings, also a large one or one of fixed size.
 
 Memory: Parquet's pages are streamed within a column chunk (the reader must be given a buffer size and told not to
 pre-buffer, or it holds whole chunks: 126 against 346 MB for a row group of 450 MB), Arrow files are mapped. Rows are
@@ -25,32 +26,38 @@ from tokpack_core.config import ReadConfig
 from tokpack_core.corpus.batch import SCHEMA, BatchBuilder, counted, max_text_bytes, metadata_json, spans_by_bytes
 from tokpack_core.corpus.compression import BLOCK_BYTES, check_regular
 from tokpack_core.corpus.problems import Fault, Problems
+from tokpack_core.corpus.sentences import SENTENCES, has_sentences, text_sizes
 from tokpack_core.errors import InputError
 
 MAX_BATCH_ROWS = 2**14
 STREAM_END = b"\xff\xff\xff\xff\0\0\0\0"
+LISTS_OF_BYTES = pa.large_list(pa.large_binary())
 
 
-def read_parquet(path: Path, name: str, options: ReadConfig, problems: Problems) -> Iterator[pa.RecordBatch]:
+def read_parquet(
+    path: Path, name: str, options: ReadConfig, problems: Problems, sentences: bool = False
+) -> Iterator[pa.RecordBatch]:
     """Batches of documents. Raises InputError for what is no Parquet, is cut or damaged, or has wrong columns."""
     check_regular(path, name)
     with open(path, "rb") as file:
-        yield from _documents(_parquet_batches(file, name, options), name, options, problems)
+        yield from _documents(_parquet_batches(file, name, options, sentences), name, options, problems, sentences)
 
 
-def read_arrow(path: Path, name: str, options: ReadConfig, problems: Problems) -> Iterator[pa.RecordBatch]:
+def read_arrow(
+    path: Path, name: str, options: ReadConfig, problems: Problems, sentences: bool = False
+) -> Iterator[pa.RecordBatch]:
     """Batches of documents out of an IPC file or stream, told apart by their first bytes. Raises like read_parquet."""
     check_regular(path, name)
     with open(path, "rb") as file:
         if not file.read(1):
             raise InputError(f"{name}: an empty file is not Arrow; write it again")
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        yield from _documents(_arrow_batches(mapped, name, options), name, options, problems)
+        yield from _documents(_arrow_batches(mapped, name, options, sentences), name, options, problems, sentences)
 
 
-def _parquet_batches(file: object, name: str, options: ReadConfig) -> Iterator[pa.RecordBatch]:
+def _parquet_batches(file: object, name: str, options: ReadConfig, sentences: bool) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(file, buffer_size=BLOCK_BYTES, pre_buffer=False, page_checksum_verification=True) as parquet:
-        columns = _wanted_columns(parquet.schema_arrow, name, options)
+        columns = _wanted_columns(parquet.schema_arrow, name, options, sentences)
         for group in range(parquet.num_row_groups):
             rows = _rows_a_batch(parquet.metadata.row_group(group))
             yield from parquet.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False)
@@ -61,7 +68,7 @@ def _rows_a_batch(group: pq.RowGroupMetaData) -> int:
     return max(1, min(MAX_BATCH_ROWS, 4 * BLOCK_BYTES * group.num_rows // max(group.total_byte_size, 1)))
 
 
-def _arrow_batches(mapped: mmap.mmap, name: str, options: ReadConfig) -> Iterator[pa.RecordBatch]:
+def _arrow_batches(mapped: mmap.mmap, name: str, options: ReadConfig, sentences: bool) -> Iterator[pa.RecordBatch]:
     source = pa.BufferReader(pa.py_buffer(mapped))
     if mapped[:6] == b"ARROW1":
         reader = pa.ipc.open_file(source)
@@ -71,13 +78,13 @@ def _arrow_batches(mapped: mmap.mmap, name: str, options: ReadConfig) -> Iterato
             raise InputError(f"{name}: is not an Arrow file, nor a stream with its end; copy or write the file again")
         reader = pa.ipc.open_stream(source)
         batches = iter(reader)
-    columns = _wanted_columns(reader.schema, name, options)
+    columns = _wanted_columns(reader.schema, name, options, sentences)
     for batch in batches:
         batch.validate(full=False)
         yield batch.select(columns)
 
 
-def _wanted_columns(schema: pa.Schema, name: str, options: ReadConfig) -> list[str]:
+def _wanted_columns(schema: pa.Schema, name: str, options: ReadConfig, sentences: bool) -> list[str]:
     """Names of the configured columns that there are. Raises InputError for missing or wrong ones."""
     needed = [options.text_field] + ([options.id_field] if options.id_field is not None else [])
     wanted = [*needed, *([options.lang_field] if options.lang_field is not None else []), *options.metadata_fields]
@@ -92,7 +99,12 @@ def _wanted_columns(schema: pa.Schema, name: str, options: ReadConfig) -> list[s
         if field is None or field not in schema.names:
             continue
         kind = schema.field(field).type
-        if not (_is_text(kind) or (field == options.id_field and pa.types.is_integer(kind))):
+        allowed = (
+            _is_text(kind)
+            or (field == options.id_field and pa.types.is_integer(kind))
+            or (sentences and field == options.text_field and _is_list(kind) and _is_text(kind.value_type))
+        )
+        if not allowed:
             raise InputError(f"{name}: column {field!r} is {kind}, not string; write it as strings or name another")
     return [column for column in dict.fromkeys(wanted) if column in schema.names]
 
@@ -104,10 +116,14 @@ def _is_text(kind: pa.DataType) -> bool:
     return any(getattr(pa.types, f"is_{check}")(kind) for check in (*checks, "null"))
 
 
+def _is_list(kind: pa.DataType) -> bool:
+    return any(getattr(pa.types, f"is_{check}")(kind) for check in ("list", "large_list", "fixed_size_list"))
+
+
 def _documents(
-    batches: Iterator[pa.RecordBatch], name: str, options: ReadConfig, problems: Problems
+    batches: Iterator[pa.RecordBatch], name: str, options: ReadConfig, problems: Problems, sentences: bool
 ) -> Iterator[pa.RecordBatch]:
-    builder = BatchBuilder(name, "row", options, problems)
+    builder = BatchBuilder(name, "row", options, problems, sentences)
     row = 1
     for columns in _spans(batches, name, options):
         batch = _fast_batch(columns, row, options)
@@ -122,14 +138,16 @@ def _documents(
 
 
 def _spans(batches: Iterator[pa.RecordBatch], name: str, options: ReadConfig) -> Iterator[dict[str, pa.Array]]:
-    """Columns of runs of rows that make one batch each, with every string as large_binary."""
+    """Columns of runs of rows that make one batch each, with every string as large_binary, alone or in a large list."""
     try:
         for whole in batches:
             for first in range(0, whole.num_rows, MAX_BATCH_ROWS):
                 batch = whole.slice(first, MAX_BATCH_ROWS)
+                others = [column for column in batch.schema.names if column != options.text_field]
                 for start, length in spans_by_bytes(_text_bytes(batch.column(options.text_field))):
                     part = batch.slice(start, length)
-                    yield {column: _as_bytes(part.column(column)) for column in part.schema.names}
+                    columns = {column: _as_bytes(part.column(column)) for column in others}
+                    yield {options.text_field: _texts_as_bytes(part.column(options.text_field)), **columns}
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{name}: is damaged or of another format ({reason}); copy or write it again") from None
@@ -138,7 +156,17 @@ def _spans(batches: Iterator[pa.RecordBatch], name: str, options: ReadConfig) ->
 def _text_bytes(texts: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(texts.type):
         return pc.take(pc.binary_length(_as_bytes(texts.dictionary)), texts.indices)
-    return pc.binary_length(_as_bytes(texts))
+    texts = _texts_as_bytes(texts)
+    return text_sizes(texts.fill_null([]) if has_sentences(texts) else texts)
+
+
+def _texts_as_bytes(texts: pa.Array) -> pa.Array:
+    """Like `_as_bytes`; lists of strings as large lists of large_binary."""
+    if not _is_list(texts.type):
+        return _as_bytes(texts)
+    texts = texts.cast(LISTS_OF_BYTES)
+    texts.validate(full=True)
+    return texts
 
 
 def _as_bytes(column: pa.Array) -> pa.Array:
@@ -158,12 +186,17 @@ def _fast_batch(columns: dict[str, pa.Array], row: int, options: ReadConfig) -> 
     texts = columns[options.text_field]
     length = len(texts)
     absent = pa.nulls(length, pa.string())
-    if texts.null_count or pc.max(pc.binary_length(texts)).as_py() > max_text_bytes(options):
+    lists = has_sentences(texts)
+    if texts.null_count or (lists and texts.flatten().null_count):
+        return None
+    if pc.max(text_sizes(texts)).as_py() > max_text_bytes(options):
         return None
     try:
         strings = {
             name: column.cast(pa.string()) if _is_text(column.type) else column for name, column in columns.items()
         }
+        if lists:
+            strings[options.text_field] = texts.cast(SENTENCES)
         ids = absent if options.id_field is None else strings[options.id_field].cast(pa.string())
         langs = absent if options.lang_field is None else strings.get(options.lang_field, absent)
         metadata = _metadata(strings, length, options) if options.metadata_fields else absent
@@ -173,7 +206,9 @@ def _fast_batch(columns: dict[str, pa.Array], row: int, options: ReadConfig) -> 
         return None
     langs = pc.if_else(pc.equal(langs, ""), None, langs)
     rows = pa.array(range(row, row + length), pa.int64())
-    return pa.record_batch([ids, strings[options.text_field], langs, rows, metadata], schema=SCHEMA)
+    texts = strings[options.text_field]
+    schema = SCHEMA.set(1, pa.field("text", texts.type))
+    return pa.record_batch([ids, texts, langs, rows, metadata], schema=schema)
 
 
 def _metadata(strings: dict[str, pa.Array], length: int, options: ReadConfig) -> pa.Array:

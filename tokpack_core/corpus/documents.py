@@ -35,7 +35,8 @@ def read_documents(
 ) -> Iterator[pa.RecordBatch]:
     """Batches of documents in the order of the file, with the schema of `batch.SCHEMA`; none is empty.
 
-    With `sentences`, a text in JSON lines may be a list of strings, and `text` then holds lists (see `sentences`).
+    With `sentences`, a text in JSON lines, parquet or Arrow may be a list of strings, and `text` then holds lists (see
+    `sentences`).
 
     `name` is what errors and `problems` call the file. `problems` counts as batches are given out. Raises InputError
     for the first fault that `options.on_error` does not cover, and for a file that is cut, damaged, of another format,
@@ -48,9 +49,9 @@ def read_documents(
     if options.content_field is not None and kind not in ("jsonl", "json"):
         raise InputError(f"{name}: blocks of text and images are read from JSON lines only; convert the file to .jsonl")
     if kind == "parquet":
-        return read_parquet(file, name, options, problems)
+        return read_parquet(file, name, options, problems, sentences)
     if kind == "arrow":
-        return read_arrow(file, name, options, problems)
+        return read_arrow(file, name, options, problems, sentences)
     blocks = text_blocks(read_blocks(file, name, codec), name)
     if kind == "csv":
         return read_csv(blocks, name, options, problems)

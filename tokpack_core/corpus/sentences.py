@@ -34,10 +34,10 @@ def sentences_of(texts: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
 
 
 def text_sizes(texts: pa.Array) -> pa.Array:
-    """Bytes of each document, [documents]."""
+    """Bytes of each document, [documents]; of a sentence that is null, none."""
     if not has_sentences(texts):
         return pc.binary_length(texts)
     sentences, edges = sentences_of(texts)
     ends = np.zeros(len(sentences) + 1, np.int64)
-    np.cumsum(pc.binary_length(sentences).to_numpy(zero_copy_only=False), out=ends[1:])
+    np.cumsum(pc.fill_null(pc.binary_length(sentences), 0).to_numpy(), out=ends[1:])
     return pa.array(np.diff(ends[edges]))
