@@ -179,9 +179,9 @@ def test_a_regex_that_the_file_would_read_otherwise_is_refused(pattern: str) -> 
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"pretokenizer": "regex:(a"}, "no regular expression"),
+        ({"pretokenizer": r"regex:\p{L}(a"}, r"`regex:\\p{L}\(a` is no regular expression"),
         ({"pretokenizer": "regex:a*"}, "empty string"),
-        ({"pretokenizer": "gtp2"}, "did you mean 'gpt2'"),
+        ({"pretokenizer": "gtp2"}, "did you mean `gpt2`"),
         ({"digits": "pairs"}, "groups_left"),
         ({"alphabet": "seen_bytes"}, "unk"),
         ({"family": "sentencepiece_bpe", "tie_break": "lexicographic_smallest"}, "`tie_break` has no effect"),
@@ -271,4 +271,4 @@ def test_the_command_takes_every_option(tmp_path: Path) -> None:
     assert {b"345", b"12", b"one"} <= set(tokens.values())
     bad = CliRunner().invoke(app, [*arguments[:7], "--output", str(tmp_path / "bad"), "--pretokenizer", "gpt3"])
     assert bad.exit_code == 1
-    assert "did you mean 'gpt2'" in bad.stderr
+    assert "did you mean `gpt2`" in bad.stderr

@@ -21,7 +21,7 @@ from tokpack_core.config import TrainConfig
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.agreement.auto_tokenizer import compare_with_auto_tokenizer
-from tokpack_core.tokenizers.agreement.checked_export import FirstTexts, refuse, save_checked
+from tokpack_core.tokenizers.agreement.checked_export import FirstTexts, cut_at_strings, refuse, save_checked
 from tokpack_core.tokenizers.agreement.readers import by_sentencepiece, by_tokenizers, expected_of
 from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
@@ -39,10 +39,11 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     )
     folder = tmp_path_factory.mktemp(request.param)
     figures = save_checked(tokenizer, folder, pa.array([*documents(), *HOSTILE], pa.large_string()), True)
-    assert figures["documents"] > len(documents())
-    documents_compared = {"compared": True, "transformers": version("transformers"), "documents": figures["documents"]}
-    assert figures["auto_tokenizer"] == documents_compared | {"difference": None}
-    assert figures["left_out"] >= 1
+    assert figures["documents"] == len(documents()) + len(HOSTILE)
+    assert figures["cut_at_special_tokens"] >= 1
+    auto = dict(figures["auto_tokenizer"])
+    assert auto.pop("texts") >= figures["documents"]
+    assert auto == {"compared": True, "transformers": version("transformers"), "difference": None}
     if "transformers" in figures:
         assert figures["transformers"]["written"]
         assert figures["transformers"]["differing_tokens"] == 0
@@ -174,7 +175,9 @@ def test_what_megatron_would_read_otherwise_is_refused(settings: dict[str, objec
         TrainConfig.model_validate(given | {"id_layout": "megatron_tiktoken"} | settings)
 
 
-def test_a_difference_is_told_with_its_text(tmp_path: Path) -> None:
+@pytest.mark.parametrize("around", ["", EOD])
+def test_a_difference_is_told_with_its_text(around: str, tmp_path: Path) -> None:
+    """What stands between special tokens is compared too, were they in every text."""
     tokenizer = train(TrainConfig(family="byte_bpe", vocab_size=300, special_tokens=SPECIAL_TOKENS), documents()[:5])
 
     class Altered:
@@ -186,8 +189,14 @@ def test_a_difference_is_told_with_its_text(tmp_path: Path) -> None:
         def encode(self, texts: pa.Array) -> Encoded:
             return tokenizer.encode(pa.array([text + "!" * text.startswith("odd") for text in texts.to_pylist()]))
 
+    texts = pa.array([f"{around}{text}{around}" for text in ("even", "odd one", "odd two")], pa.large_string())
     with pytest.raises(InputError, match="other ids for the text that begins 'odd one'"):
-        save_checked(Altered(), tmp_path, pa.array(["even", "odd one", "odd two"], pa.large_string()))  # type: ignore[arg-type]
+        save_checked(Altered(), tmp_path, texts)  # type: ignore[arg-type]
+
+
+def test_of_two_special_strings_the_longer_cuts() -> None:
+    pieces, cut = cut_at_strings(pa.array(["a<|b|>c|d", "whole"], pa.large_string()), ["|", "<|b|>"])
+    assert (pieces.to_pylist(), cut) == (["a", "c", "d", "whole"], 1)
 
 
 @pytest.fixture(scope="module")
@@ -243,7 +252,7 @@ def test_of_little_text_auto_tokenizer_is_asked_on_request_only(small: HuggingFa
     )
     (tmp_path / "much").mkdir()
     found = save_checked(much, tmp_path / "much", none)["auto_tokenizer"]
-    assert (found["compared"], found["documents"], found["difference"]) == (True, 0, None)
+    assert (found["compared"], found["texts"], found["difference"]) == (True, 0, None)
 
 
 def test_a_file_that_cannot_be_read_is_an_error_of_the_file_system(tmp_path: Path) -> None:

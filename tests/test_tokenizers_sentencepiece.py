@@ -15,6 +15,7 @@ import pytest
 import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from tests.tokenizer_samples import (
     EOD,
@@ -164,10 +165,11 @@ def test_an_empty_corpus_is_refused(family: Family, texts: list[str]) -> None:
         train(config(family, 400), texts)
 
 
-def test_a_coverage_that_the_library_refuses_is_one_sentence() -> None:
-    settings_ = TrainConfig(family="sentencepiece_bpe", vocab_size=400, character_coverage=0.9)
-    with pytest.raises(InputError, match=r"raise it to 0\.98"):
-        train(settings_, ["text"])
+@pytest.mark.parametrize("family", [*SENTENCEPIECE_FAMILIES, "modular_unigram"])
+def test_a_coverage_that_the_library_refuses_is_one_sentence(family: Family) -> None:
+    with pytest.raises(ValidationError, match=r"raise it to 0\.98"):
+        TrainConfig(family=family, vocab_size=400, character_coverage=0.97)
+    assert TrainConfig(family=family, vocab_size=400, character_coverage=0.98).character_coverage == 0.98
 
 
 @pytest.mark.parametrize("family", SENTENCEPIECE_FAMILIES)

@@ -64,7 +64,7 @@ def compiled(splits: tuple[str, ...]) -> list[Any]:
         try:
             patterns.append(regex.compile(linear(pattern)))
         except regex.error as error:
-            raise InputError(f"the pretokenizer {pattern!r} is no regular expression ({error}): correct it") from None
+            raise InputError(f"the pretokenizer `{pattern}` is no regular expression ({error}): correct it") from None
     return patterns
 
 

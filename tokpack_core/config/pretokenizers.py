@@ -18,7 +18,7 @@ def check_pretokenizer(pretokenizer: str) -> str:
             return pretokenizer
         near = get_close_matches(pretokenizer, PRETOKENIZERS, 1)
         raise ValueError(
-            f"there is no pretokenizer {pretokenizer!r}{f'; did you mean {near[0]!r}?' if near else ''} "
+            f"there is no pretokenizer `{pretokenizer}`{f'; did you mean `{near[0]}`?' if near else ''} "
             f"Known are {', '.join(PRETOKENIZERS)} and {REGEX}PATTERN"
         )
     import regex
@@ -26,10 +26,10 @@ def check_pretokenizer(pretokenizer: str) -> str:
     try:
         compiled = regex.compile(pretokenizer.removeprefix(REGEX))
     except regex.error as error:
-        raise ValueError(f"the pretokenizer {pretokenizer!r} is no regular expression ({error}): correct it") from None
+        raise ValueError(f"the pretokenizer `{pretokenizer}` is no regular expression ({error}): correct it") from None
     if compiled.fullmatch(""):
         raise ValueError(
-            f"the pretokenizer {pretokenizer!r} matches the empty string: let it match a character or more"
+            f"the pretokenizer `{pretokenizer}` matches the empty string: let it match a character or more"
         )
     return pretokenizer
 

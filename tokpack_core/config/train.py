@@ -20,6 +20,8 @@ TieBreak = Literal["hugging_face", "lexicographic_greatest", "lexicographic_smal
 Alphabet = Literal["all_bytes", "seen_bytes"]
 RESERVED = "reserved"
 """The domain of an allocation that is special tokens."""
+SMALLEST_COVERAGE = 0.98
+"""The least `character_coverage` that SentencePiece takes."""
 Allocation = Annotated[dict[Annotated[str, Field(min_length=1)], Annotated[int, Field(ge=1)]], Field(min_length=1)]
 
 
@@ -219,6 +221,12 @@ class TrainConfig(SuperwordOptions, DerivedOptions):
             )
         if self.delete_threshold is not None and self.export == "hf":
             raise ValueError("`export: hf` cannot say when a token is deleted: remove it, or `delete_threshold`")
+        by_sentencepiece = self.family in ("sentencepiece_bpe", "sentencepiece_unigram", "modular_unigram")
+        if by_sentencepiece and self.character_coverage < SMALLEST_COVERAGE:
+            raise ValueError(
+                f"`character_coverage` {self.character_coverage} is too small for SentencePiece: raise it to "
+                f"{SMALLEST_COVERAGE} or more"
+            )
         for option, families in TAKEN_BY.items():
             if option in self.model_fields_set and self.family not in families:
                 raise ValueError(f"`{option}` has no effect on {self.family}: it is for {', '.join(families)}")

@@ -29,7 +29,7 @@ ROLES = ("eod", "pad", "bos", "unk")
 
 
 def compare_with_auto_tokenizer(folder: Path, expected: Expected) -> dict[str, Any]:
-    """`compared`, with `transformers` (its version), `documents` and `difference` (None: none), or the `reason` if not.
+    """`compared`, with `transformers` (its version), `texts` and `difference` (None: none), or the `reason` if not.
 
     A folder that AutoTokenizer does not open is a difference; transformers that are not installed, or cannot be
     imported, are a reason.
@@ -49,7 +49,7 @@ def compare_with_auto_tokenizer(folder: Path, expected: Expected) -> dict[str, A
         return {"compared": False, "reason": f"the process that compares ended without a result: {last}"}
     if "unavailable" in told:
         return {"compared": False, "reason": told["unavailable"]}
-    agreed = {"transformers": told["version"], "documents": expected.ids.documents}
+    agreed = {"transformers": told["version"], "texts": expected.ids.documents}
     return {"compared": True, **agreed, "difference": told["difference"]}
 
 

@@ -2,9 +2,10 @@
 
 `tokenizer.json` is opened with Hugging Face tokenizers and `tokenizer.model` with sentencepiece, as they are, without
 our settings. On the first MiB of the training sample (of little text, an eighth) they must give our ids and our text,
-the same vocabulary size and the same special tokens; the first difference refuses the tokenizer. Left out are texts
-that hold the string of a special token, which those libraries match and we do not, and, for SentencePiece, a literal
-U+2581. A `litetoken` tokenizer holds the files of its base, and is not what other libraries see in them.
+the same vocabulary size and the same special tokens; the first difference refuses the tokenizer. Texts are cut where
+they hold the string of a special token, which those libraries match and we do not, and, for SentencePiece, a literal
+U+2581: what stands between is compared. A `litetoken` tokenizer holds the files of its base, and is not what other
+libraries see in them.
 
 `transformers.AutoTokenizer` opens the folder too, in a process of its own (see `auto_tokenizer`), and must also know
 the special tokens by their roles: of MUCH_TEXT, or on request. The manifest says whether it was compared, or why not.
@@ -21,6 +22,7 @@ first begins; if it is more than one token in a thousand, or anything else diffe
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
@@ -123,12 +125,12 @@ def save_checked(
         auto_tokenizer = tokenizer.training.get("bytes", 0) >= MUCH_TEXT
     held = list(special_strings(tokenizer).values())
     if isinstance(tokenizer, SentencePieceTokenizer):
-        compared = without_strings(texts, [*held, META_SPACE])
+        compared, cut = cut_at_strings(texts, [*held, META_SPACE])
         figures = save_sentencepiece(tokenizer, folder, compared, auto_tokenizer)
     else:
-        compared = without_strings(texts, held)
+        compared, cut = cut_at_strings(texts, held)
         figures = compare_stock_files(tokenizer, folder, compared, auto_tokenizer)
-    return {"documents": len(compared), "left_out": len(texts) - len(compared)} | figures
+    return {"documents": len(texts), "cut_at_special_tokens": cut} | figures
 
 
 def compare_stock_files(tokenizer: Tokenizer, folder: Path, texts: pa.Array, auto_tokenizer: bool) -> dict[str, Any]:
@@ -191,11 +193,15 @@ def refuse(difference: str | None, tokenizer: Tokenizer) -> None:
         )
 
 
-def without_strings(texts: pa.Array, strings: list[str]) -> pa.Array:
-    held = np.zeros(len(texts), bool)
-    for string in strings:
-        held |= pc.match_substring(texts, string).to_numpy(zero_copy_only=False)
-    return texts.filter(pa.array(~held))
+def cut_at_strings(texts: pa.Array, strings: list[str]) -> tuple[pa.Array, int]:
+    """What stands between the strings, of each text that holds one; and how many texts do."""
+    if not strings:
+        return texts, 0
+    pattern = "|".join(re.escape(string) for string in sorted(strings, key=len, reverse=True))
+    pieces = pc.split_pattern_regex(texts, pattern)
+    cut = pc.sum(pc.greater(pc.list_value_length(pieces), 1)).as_py() or 0
+    between = pieces.flatten()
+    return between.filter(pc.greater(pc.binary_length(between), 0)), cut
 
 
 def differences(reader: Reader, expected: Expected, exact: Bools) -> dict[str, Any]:

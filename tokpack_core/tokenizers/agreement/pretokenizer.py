@@ -46,7 +46,7 @@ def exported(splits: tuple[str, ...]) -> pre_tokenizers.Sequence:
         return pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in splits])
     except Exception as error:  # the library raises plain Exception for a pattern that it cannot read
         raise InputError(
-            f"the pretokenizer {splits[-1]!r} cannot be exported, for Hugging Face's engine (Oniguruma) does not read "
+            f"the pretokenizer `{splits[-1]}` cannot be exported, for Hugging Face's engine (Oniguruma) does not read "
             f"it: {error}"
         ) from None
 
@@ -59,7 +59,7 @@ def compare(engine: pre_tokenizers.Sequence, splits: tuple[str, ...], texts: lis
         if ours != theirs:
             one, other = next(pair for pair in zip([*ours, ""], [*theirs, ""], strict=False) if pair[0] != pair[1])
             raise InputError(
-                f"the pretokenizer {splits[-1]!r} means {one[:40]!r} to Python's regex and {other[:40]!r} to Hugging "
+                f"the pretokenizer `{splits[-1]}` means {one[:40]!r} to Python's regex and {other[:40]!r} to Hugging "
                 "Face's engine (Oniguruma): write it without what they read differently, such as \\w, "
                 "possessive quantifiers, ^ and $"
             )

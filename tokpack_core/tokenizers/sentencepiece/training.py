@@ -62,7 +62,6 @@ PRIVATE_USE = range(0xE000, 0xF8FF)
 SEEDS_PER_ENTRY = 2.5
 """Seed pieces for each entry of Unigram's vocabulary; the library's default is a million in all."""
 DEFAULT_UNK = "<unk>"
-SMALLEST_COVERAGE = 0.98
 
 TOO_LARGE = re.compile(r"set it to a value <= (\d+)")
 TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
@@ -71,14 +70,8 @@ TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 def train_sentencepiece(config: TrainConfig, texts: Iterator[pa.Array], unicode: UnicodeForm) -> SentencePieceTokenizer:
     """Train on an iterator of string arrays, which is read once; its different words are held in memory.
 
-    Raises InputError for an empty corpus, a vocabulary larger or smaller than the corpus allows (with the limit), and a
-    `character_coverage` that the library does not take.
+    Raises InputError for an empty corpus and a vocabulary larger or smaller than the corpus allows (with the limit).
     """
-    if config.character_coverage < SMALLEST_COVERAGE:
-        raise InputError(
-            f"`character_coverage` {config.character_coverage} is too small for SentencePiece: "
-            f"raise it to {SMALLEST_COVERAGE} or more"
-        )
     special_tokens = config.special_tokens.by_role()
     special_tokens.setdefault("unk", DEFAULT_UNK)
     if len(set(special_tokens.values())) < len(special_tokens):

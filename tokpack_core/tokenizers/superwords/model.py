@@ -106,7 +106,7 @@ def eligibility(mergeable: str, letters: str | None) -> Callable[[bytes], bool]:
     try:
         within, whole = regex.compile(mergeable), None if letters is None else regex.compile(letters)
     except regex.error as error:
-        raise InputError(f"`mergeable` {mergeable!r} is no regular expression ({error}): correct it") from None
+        raise InputError(f"`mergeable`, `{mergeable}`, is no regular expression ({error}): correct it") from None
 
     def eligible(token: bytes) -> bool:
         try:
@@ -123,7 +123,7 @@ def refuse_slow(pretokenizer: str, splits: tuple[str, ...]) -> None:
         compile_splits(splits, "16.0")
     except Unsupported as error:
         raise InputError(
-            f"the pretokenizer {pretokenizer!r} cannot be used here ({error}): write it with sets, groups, "
+            f"the pretokenizer `{pretokenizer}` cannot be used here ({error}): write it with sets, groups, "
             "greedy quantifiers and look-ahead at one character"
         ) from None
 
