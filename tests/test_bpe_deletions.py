@@ -15,6 +15,7 @@ from tests.test_bpe_merges import as_words
 from tests.tokenizer_samples import EOD, HOSTILE, documents, normalized
 from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, MergeSettings
 from tokpack_core.bpe.picky_merges import Events, event_encoder, learn_with_deletions
+from tokpack_core.bpe.window_kernels import WINDOW
 from tokpack_core.config import SpecialTokens, TrainConfig
 from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.agreement.round_trip import round_trip_failures
@@ -103,11 +104,11 @@ def events_of(found: Events) -> list[tuple[str, bytes, object]]:
     return rows
 
 
-def encoded(found: Events, words: list[bytes]) -> list[Symbols]:
+def encoded(found: Events, words: list[bytes], window: int = WINDOW) -> list[Symbols]:
     byte_ids = np.zeros(256, np.int32)
     byte_ids[np.frombuffer(BYTE_LEVEL_ORDER, np.uint8)] = np.arange(256)
     lengths = np.array([len(symbol) for symbol in found.symbols], np.int64)
-    encode = event_encoder(byte_ids, lengths, found.events, found.parts, found.part_offsets)
+    encode = event_encoder(byte_ids, lengths, found.events, found.parts, found.part_offsets, window)
     offsets = np.cumsum([0, *map(len, words)])
     ids, begins = encode(np.frombuffer(b"".join(words), np.uint8), offsets)
     return [tuple(found.symbols[k] for k in ids[a:b].tolist()) for a, b in pairwise(begins.tolist())]
@@ -129,6 +130,17 @@ def test_events_and_ids_are_those_of_the_description(
     assert {symbol for symbol, alive in zip(found.symbols, found.alive, strict=True) if alive} == expected.alive
     others = [b"abcabc", b"aaaaaaaaaaaaa", b"cab", *(word[1:] + word for word in words)]
     assert encoded(found, [*words, *others]) == [expected.encode(word) for word in [*words, *others]]
+
+
+@settings(max_examples=120, deadline=None)
+@given(word_counts, st.integers(0, 40), st.sampled_from([0.5, 0.6, 0.8]), st.data())
+def test_windows_of_any_size(words: dict[bytes, int], room: int, threshold: float, data: st.DataObject) -> None:
+    found = learn_with_deletions([as_words(words)], MergeSettings(256 + room, 1, "lexicographic_smallest"), threshold)
+    pieces = st.lists(st.sampled_from([*words, b"a", b"ab", b"c"]), min_size=1, max_size=12)
+    others = [b"".join(data.draw(pieces)), data.draw(st.sampled_from(list(words))) * 6]
+    expected = encoded(found, others, 10_000)
+    for window in data.draw(st.lists(st.integers(1, 40), min_size=1, max_size=4)):
+        assert encoded(found, others, window) == expected
 
 
 @pytest.fixture(scope="module")

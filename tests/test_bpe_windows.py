@@ -13,7 +13,7 @@ from tokpack_core.bpe.encoder import BpeModel, byte_merges
 from tokpack_core.bpe.encoder_kernels import FREE, fill_merges
 from tokpack_core.bpe.pretoken_counts import PretokenCounts
 from tokpack_core.bpe.pretoken_encoder import joined
-from tokpack_core.bpe.window_kernels import cut_long_words, encode_in_windows, encode_long
+from tokpack_core.bpe.window_kernels import cut_long_words, encode_in_windows, encode_long, merge_long
 from tokpack_core.corpus.text_buffers import read_only
 from tokpack_core.tokenizers.byte_bpe import gigatoken_engine
 from tokpack_core.tokenizers.byte_bpe.gigatoken_engine import GigatokenEncoder
@@ -37,10 +37,10 @@ def merge_lists(draw: st.DrawFn) -> list[Merge]:
     return draw(st.permutations(merges))
 
 
-def merged(text: bytes, merges: list[Merge]) -> list[bytes]:
+def merged(text: bytes | list[bytes], merges: list[Merge]) -> list[bytes]:
     """The definition: the lowest rank first, then the leftmost."""
     rank = {pair: number for number, pair in enumerate(merges)}
-    tokens = [text[i : i + 1] for i in range(len(text))]
+    tokens = [text[i : i + 1] for i in range(len(text))] if isinstance(text, bytes) else list(text)
     while True:
         found = [(rank[pair], i) for i, pair in enumerate(pairwise(tokens)) if pair in rank]
         if not found:
@@ -106,6 +106,19 @@ def test_merges_do_the_same_in_pieces_of_a_word(merges: list[Merge], words: list
     assert one.counts.at_cut.tolist() == other.counts.at_cut.tolist()
 
 
+@settings(max_examples=200, deadline=None)
+@given(merge_lists(), st.data(), st.integers(1, 30))
+def test_a_row_of_tokens(merges: list[Merge], data: st.DataObject, window: int) -> None:
+    """Tokens that merges made before are merged as bytes are."""
+    windows = Windows(merges)
+    tokens = [token for token_id, token in windows.content.items() if token_id > 255 or token in (b"a", b"b", b"c")]
+    row = data.draw(st.lists(st.sampled_from(tokens), min_size=1, max_size=60))
+    ids = {token: token_id for token_id, token in windows.content.items()}
+    found = np.array([ids[token] for token in row], np.int32)
+    count = merge_long(found, windows.tables[2], window)
+    assert [windows.content[token_id] for token_id in found[:count].tolist()] == merged(row, merges)
+
+
 def test_a_long_word_is_cut() -> None:
     windows = Windows([(b"a", b"b"), (b"ab", b"c")])
     offsets, weights = np.array([0, 3, 3003]), np.array([5, 7])
@@ -132,9 +145,9 @@ def test_what_reaches_far_to_the_left_takes_larger_windows() -> None:
 
 def test_parts_are_joined_in_order() -> None:
     parts = [np.arange(start, stop, dtype=np.int32) for start, stop in ((0, 3), (3, 3), (3, 9))]
-    assert joined(parts, 9).tolist() == list(range(9))
-    assert parts == []
-    assert joined([], 0).tolist() == []
+    assert joined(iter(parts), 12).tolist() == list(range(9))
+    assert joined(iter(parts[:1]), 12) is parts[0]
+    assert joined(iter([]), 0).tolist() == []
 
 
 def test_long_documents_are_not_given_to_gigatoken() -> None:

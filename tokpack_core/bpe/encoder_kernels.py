@@ -156,6 +156,22 @@ def lay_out(data, first, length, byte_ids, byte_merges, symbols, after, before, 
     return size
 
 
+@njit(cache=True, nogil=True)
+def lay_out_tokens(tokens, first, length, merges, symbols, after, before, heap):  # type: ignore[no-untyped-def]
+    """The same for a row of tokens."""
+    size = 0
+    for k in range(length):
+        symbols[k] = tokens[first + k]
+        after[k] = k + 1
+        before[k] = k - 1
+        if k + 1 < length:
+            merge = merge_of(merges, tokens[first + k], tokens[first + k + 1])
+            if merge != NONE:
+                sift_up(heap, size, merge >> 32 << 32 | k)
+                size += 1
+    return size
+
+
 @njit(cache=True, forceinline=True, _nrt=False)
 def next_merge(symbols, after, length, merges, heap, size):  # type: ignore[no-untyped-def]
     """Takes entries from the heap until one is the merge of what stands at its place today.

@@ -22,6 +22,7 @@ from tokpack_core.bpe.picky_merge_kernel import merge_and_delete
 from tokpack_core.bpe.pretoken_counting import count_parts
 from tokpack_core.bpe.pretoken_counts import PretokenCounts, without_long
 from tokpack_core.bpe.training import Seen, counting, refuse_unsplit
+from tokpack_core.bpe.window_kernels import WINDOW
 from tokpack_core.bpe.word_memory import EncodeWords
 
 MOST_SYMBOLS_EACH = 4
@@ -95,8 +96,12 @@ def event_encoder(
     events: npt.NDArray[np.int32],
     parts: npt.NDArray[np.int32],
     part_offsets: npt.NDArray[np.int64],
+    window: int = WINDOW,
 ) -> EncodeWords:
-    """What encodes words by events. byte_ids [256], lengths [symbols]: bytes of each; the others as in `Events`."""
+    """What encodes words by events. byte_ids [256], lengths [symbols]: bytes of each; the others as in `Events`.
+
+    `window`: bytes of a long word that are encoded at a time, which changes no id.
+    """
     merging = np.flatnonzero(events[:, 1] >= 0)
     order = merging[np.lexsort((merging, events[merging, 1], events[merging, 0]))]
     pairs = events[order, :2]
@@ -116,7 +121,9 @@ def event_encoder(
     def encode_words(
         data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-        found: tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]] = encode_words_by_events(
+        ids = np.empty(int(offsets[-1] - offsets[0]), np.int32)
+        begins = np.zeros(offsets.size, np.int64)
+        encode_words_by_events(
             data,
             offsets,
             byte_ids,
@@ -128,7 +135,11 @@ def event_encoder(
             parts,
             part_offsets,
             lengths,
+            window,
+            ids,
+            begins,
         )
-        return found
+        ids.resize(begins[-1], refcheck=False)
+        return ids, begins
 
     return encode_words

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -25,23 +27,28 @@ def encode_by_pretokens(texts: pa.Array, automaton: Automaton, words: EncodesPre
     """`texts`: string or binary array without nulls, UTF-8."""
     data, offsets = text_buffers(texts)
     borders = np.zeros(offsets.size, np.int64)
-    parts: list[npt.NDArray[np.int32]] = []
-    total = 0
-    for chunk in automaton_chunks(data, offsets, automaton):
-        ids, id_ends = words.encode_pretokens(data, chunk.begin, chunk.ends)
-        borders[chunk.document + 1 : chunk.document + 1 + chunk.borders.size] = total + id_ends[chunk.borders]
-        parts.append(ids)
-        total += ids.size
-    return Encoded(joined(parts, total), borders)
+
+    def parts() -> Iterator[npt.NDArray[np.int32]]:
+        total = 0
+        for chunk in automaton_chunks(data, offsets, automaton):
+            ids, id_ends = words.encode_pretokens(data, chunk.begin, chunk.ends)
+            borders[chunk.document + 1 : chunk.document + 1 + chunk.borders.size] = total + id_ends[chunk.borders]
+            total += ids.size
+            yield ids
+
+    return Encoded(joined(parts(), data.size), borders)
 
 
-def joined(parts: list[npt.NDArray[np.int32]], size: int) -> npt.NDArray[np.int32]:
-    """All parts in one array. The list is emptied on the way, so that no more than the largest is held twice."""
-    if len(parts) == 1:
-        return parts.pop()
-    whole = np.empty(size, np.int32)
-    while parts:
-        last = parts.pop()
-        whole[size - last.size : size] = last
-        size -= last.size
+def joined(parts: Iterator[npt.NDArray[np.int32]], most: int) -> npt.NDArray[np.int32]:
+    """All parts in one array, `most` ids or fewer; each is copied as it comes, a single one is not."""
+    first = next(parts, np.empty(0, np.int32))
+    second = next(parts, None)
+    if second is None:
+        return first
+    whole = np.empty(most, np.int32)  # what is not written to takes no memory
+    at = 0
+    for part in chain((first, second), parts):
+        whole[at : at + part.size] = part
+        at += part.size
+    whole.resize(at, refcheck=False)
     return whole

@@ -12,25 +12,17 @@ from tokpack_core.bpe.superword_encoder_kernels import SCANNED, merge_piece
 
 
 @njit(cache=True, nogil=True)
-def without_residues(ids, id_ends, sizes, parts, merges):  # type: ignore[no-untyped-def]
-    """The tokens of words of `sizes` bytes, whose ids end at id_ends, and [words + 1] where those of each begin.
+def split_residues(ids, id_ends, parts, out):  # type: ignore[no-untyped-def]
+    """Writes the tokens of words whose ids end at id_ends, without residues, to `out` int32, which has room for them.
 
-    `merges`: those that make no residue, as in `encoder_kernels`. Words without a residue stay as they are.
+    Returns [words + 1] where those of each begin, and bool [words] which words held a residue.
     """
-    room = np.int64(0)
-    longest = np.int64(0)
-    for size in sizes:
-        room += size
-        longest = max(longest, size)
-    out = np.empty(room, np.int32)
     begins = np.zeros(id_ends.size + 1, np.int64)
-    best = np.empty(SCANNED, np.int64)
-    stack = np.empty(longest + 2, np.int32)
+    split = np.zeros(id_ends.size, np.bool_)
+    stack = np.empty(64, np.int32)
     start = np.int64(0)
     written = np.int64(0)
     for word in range(id_ends.size):
-        first = written
-        split = False
         for at in range(start, id_ends[word]):
             stack[0] = ids[at]
             depth = 1
@@ -38,14 +30,36 @@ def without_residues(ids, id_ends, sizes, parts, merges):  # type: ignore[no-unt
                 depth -= 1
                 token = stack[depth]
                 if parts[token, 0] >= 0:
+                    if depth + 2 > stack.size:
+                        larger = np.empty(2 * stack.size, np.int32)
+                        larger[: stack.size] = stack
+                        stack = larger
                     stack[depth], stack[depth + 1] = parts[token, 1], parts[token, 0]
                     depth += 2
-                    split = True
+                    split[word] = True
                 else:
                     out[written] = token
                     written += 1
-        if split:
-            written = first + merge_piece(out[first:written], written - first, best, merges)
         start = id_ends[word]
         begins[word + 1] = written
-    return out[:written].copy(), begins
+    return begins, split
+
+
+@njit(cache=True, nogil=True)
+def merge_split(tokens, begins, split, merges):  # type: ignore[no-untyped-def]
+    """Merges the words that were split, in place, and closes the row up; `begins` is brought up to date.
+
+    `merges`: those that make no residue, as in `encoder_kernels`.
+    """
+    best = np.empty(SCANNED, np.int64)
+    start = np.int64(0)
+    written = np.int64(0)
+    for word in range(split.size):
+        length = begins[word + 1] - start
+        if split[word]:
+            length = merge_piece(tokens[start : start + length], length, best, merges)
+        for k in range(length):
+            tokens[written + k] = tokens[start + k]
+        start = begins[word + 1]
+        written += length
+        begins[word + 1] = written

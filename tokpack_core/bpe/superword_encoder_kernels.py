@@ -9,24 +9,20 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tokpack_core.bpe.encoder_kernels import NONE, TOKEN, join, merge_of, merge_scanned, next_merge, sift_up
+from tokpack_core.bpe.encoder_kernels import NONE, TOKEN, join, lay_out_tokens, merge_of, merge_scanned, next_merge
+from tokpack_core.bpe.window_kernels import WINDOW, merge_long
 
 SCANNED = 32
-"""Pieces up to so many tokens are searched for the best pair again and again; longer ones keep pairs in a heap."""
+"""Pieces up to so many tokens are searched for the best pair again and again; longer ones keep pairs in a heap,
+and those longer than a window go through it in windows."""
 
 
 @njit(cache=True, nogil=True)
 def merge_heaped(tokens, length, merges):  # type: ignore[no-untyped-def]
     """The same as `merge_scanned` for any length. Heap entries are rank << 32 | place."""
-    after = np.arange(1, length + 1, dtype=np.int32)
-    before = np.arange(-1, length - 1, dtype=np.int32)
+    after, before = np.empty(length, np.int32), np.empty(length, np.int32)
     heap = np.empty(3 * length, np.int64)
-    size = 0
-    for k in range(length - 1):
-        merge = merge_of(merges, tokens[k], tokens[k + 1])
-        if merge != NONE:
-            sift_up(heap, size, merge >> 32 << 32 | k)
-            size += 1
+    size = lay_out_tokens(tokens, 0, length, merges, tokens, after, before, heap)
     while True:
         place, merge, size = next_merge(tokens, after, length, merges, heap, size)
         if place < 0:
@@ -44,6 +40,8 @@ def merge_heaped(tokens, length, merges):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def merge_piece(tokens, length, best, merges):  # type: ignore[no-untyped-def]
     """Merges tokens[:length] in place; returns how many are left. best: scratch, int64 [SCANNED]."""
+    if length > WINDOW:
+        return merge_long(tokens[:length], merges, WINDOW)
     if length > SCANNED:
         return merge_heaped(tokens, length, merges)
     for k in range(length - 1):

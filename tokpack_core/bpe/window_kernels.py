@@ -13,6 +13,8 @@ encoding of the whole, for any merges that are applied the lowest rank first, th
 not settled; the next window begins with one of them. How far a change reaches to the left is bounded by the merges, and
 is some tokens in practice; where it reaches further than the overlap, which the comparison shows, all is begun anew
 with windows of twice the size.
+
+All of it holds for a row of tokens as for a row of bytes: without `byte_merges`, `data` holds tokens.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tokpack_core.bpe.encoder_kernels import TOKEN, join, lay_out, next_merge
+from tokpack_core.bpe.encoder_kernels import TOKEN, join, lay_out, lay_out_tokens, next_merge
 
 WINDOW = 1 << 16
 """Bytes: the arrays of a window, 36 bytes a byte, stay in the processor's cache."""
@@ -36,6 +38,16 @@ def encode_long(data, first, length, byte_ids, byte_merges, merges, window, ids,
         if count >= 0:
             return count
         window *= 2
+
+
+@njit(cache=True, nogil=True)
+def merge_long(tokens, merges, window):  # type: ignore[no-untyped-def]
+    """Merges a row of tokens of any length in place; returns how many are left."""
+    no_ids, no_merges = np.empty(0, np.int32), np.empty(0, np.int64)
+    merged = np.empty(tokens.size, np.int32)
+    count = encode_long(tokens, np.int64(0), np.int64(tokens.size), no_ids, no_merges, merges, window, merged, 0)
+    tokens[:count] = merged[:count]
+    return count
 
 
 @njit(cache=True, nogil=True)
@@ -125,7 +137,10 @@ def cut_long_words(data, offsets, weights, byte_ids, byte_merges, merges, window
 
 @njit(cache=True, nogil=True)
 def merge_window(data, first, size, byte_ids, byte_merges, merges, symbols, after, before, heap):  # type: ignore[no-untyped-def]
-    waiting = lay_out(data, first, size, byte_ids, byte_merges, symbols, after, before, heap)
+    if byte_merges.size:
+        waiting = lay_out(data, first, size, byte_ids, byte_merges, symbols, after, before, heap)
+    else:
+        waiting = lay_out_tokens(data, first, size, merges, symbols, after, before, heap)
     while True:
         place, merge, waiting = next_merge(symbols, after, size, merges, heap, waiting)
         if place < 0:

@@ -4,7 +4,7 @@ Where a tokenizer's own encoder follows merges, a longest match or probabilities
 fewest entries; of several, that whose last token is longest, and so on backwards. Over whole documents it tells how
 much of a difference between two tokenizers is due to their vocabularies and how much to their encoders; word by word it
 is the encoder of the families `cnf_mce` and `minimum_cost`. Special tokens take no part. Time and memory are linear in
-the text: 16 bytes of table a byte of the longest unit of a batch.
+the text: 2 bytes of table a byte of the longest unit of a batch, besides the ids.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class MinimumCostEncoder:
         # The trie keeps the last of several entries with the same bytes.
         spelled = spelled.sort_by([("id", "descending")])
         self._trie = byte_trie(spelled["token"].combine_chunks(), spelled["id"].to_numpy())
+        self._longest = pc.max(pc.binary_length(spelled["token"])).as_py() or 1
         self.uncovered = 0
         """Bytes met so far that no entry covers."""
 
@@ -44,5 +45,8 @@ class MinimumCostEncoder:
         ids = np.empty(int(offsets[-1] - offsets[0]), np.int32)
         ends = np.zeros(offsets.size, np.int64)
         trie = (self._trie.keys, self._trie.children, self._trie.tokens)
-        self.uncovered += encode_fewest(read_only(data), offsets, *trie, UNCOVERED_ID, ids, ends[1:])
-        return ids[: ends[-1]].copy(), ends
+        lengths = np.empty(int(np.diff(offsets).max(initial=0)) + 1, np.min_scalar_type(self._longest | 0xFFFF))
+        best = np.empty(1 << self._longest.bit_length(), np.int64)
+        self.uncovered += encode_fewest(read_only(data), offsets, *trie, UNCOVERED_ID, lengths, best, ids, ends[1:])
+        ids.resize(ends[-1], refcheck=False)
+        return ids, ends

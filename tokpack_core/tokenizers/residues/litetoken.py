@@ -26,7 +26,7 @@ import pyarrow as pa
 from tokpack_core.bpe.automaton import compile_splits
 from tokpack_core.bpe.encoder_kernels import FREE, fill_merges
 from tokpack_core.bpe.pretoken_encoder import encode_by_pretokens
-from tokpack_core.bpe.residue_kernels import without_residues
+from tokpack_core.bpe.residue_kernels import merge_split, split_residues
 from tokpack_core.bpe.word_memory import WordMemory
 from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.errors import InputError
@@ -94,17 +94,19 @@ class LiteTokenTokenizer:
         self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         ids, id_ends = self._exact.encoder.encode_pretokens(data, int(offsets[0]), offsets[1:])
-        cleaned: tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]] = without_residues(
-            ids, id_ends[1:], np.diff(offsets), self._parts, self._merges
-        )
-        return cleaned
+        tokens = np.empty(int(offsets[-1] - offsets[0]), np.int32)
+        begins, split = split_residues(ids, id_ends[1:], self._parts, tokens)
+        del ids
+        merge_split(tokens, begins, split, self._merges)
+        tokens.resize(begins[-1], refcheck=False)
+        return tokens, begins
 
     def _split_only(self, texts: pa.Array) -> Encoded:
         found = self._base.encode(texts)
-        no_merges = np.full((16, 2), FREE, np.int64)
-        sizes = np.diff(text_buffers(texts)[1]) + found.lengths
-        ids, borders = without_residues(found.ids, found.offsets[1:], sizes, self._parts, no_merges)
-        return Encoded(ids, borders)
+        tokens = np.empty(int(text_buffers(texts)[1][-1]) + found.ids.size, np.int32)
+        begins, _ = split_residues(found.ids, found.offsets[1:], self._parts, tokens)
+        tokens.resize(begins[-1], refcheck=False)
+        return Encoded(tokens, begins)
 
 
 def exact_base(base: Tokenizer) -> ExactBpe:
