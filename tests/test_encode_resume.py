@@ -87,7 +87,7 @@ def test_what_was_stopped_is_not_mixed_with_another_job(folder: Path, tmp_path: 
     arguments = ("encode", "--tokenizer", "tok", "--resume", "--output", tmp_path / "x")
     killed(folder, 6, *arguments, "--on-error", "skip", *NAMES)
     said = refused(folder, *arguments, "--on-error", "skip", "--append-eod", *NAMES)
-    assert "had other files, options or another tokenizer" in said
+    assert "had other files, options, engine or tokenizer" in said
     assert "x.unfinished" in said
     tokpack(folder, *arguments, "--on-error", "skip", *NAMES)
     assert len(read_raw(tmp_path / "x").document_indices) > 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import os
@@ -17,13 +18,17 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from tests.command_line import tokpack as run_tokpack
 from tests.dagster_server import TOKPACK
 from tests.ray_cluster import RayCluster, ray_cluster
 from tests.small_project import SmallProject, write_small_project
 from tests.store_checks import content_of, versions_of
 from tests.test_engine import refuse_three, square_slowly_at_first
+from tests.test_merge import same_bytes
 from tokpack_core import ray_engine
 from tokpack_core.engine import LocalEngine
 from tokpack_core.errors import InputError, StoreError, TokpackError
@@ -37,6 +42,12 @@ from tokpack_core.store.store import Store, open_store
 
 ray = pytest.importorskip("ray")
 ROOT = Path(__file__).parent.parent
+SMALL_UNITS = """
+from tokpack_core.commands import encode_on_engine
+from tokpack_core.cli.app import app
+encode_on_engine.UNIT_BYTES = 30_000
+app()
+"""
 SLEEPS = """
 import sys, time
 from tokpack_core.ray_engine import RayEngine
@@ -183,6 +194,55 @@ def test_tokpack_build_on_the_cluster_gives_the_same_datasets(cluster: RayCluste
     assert "Traceback" not in failed.stderr
 
 
+def write_corpus(folder: Path) -> None:
+    """Lines to be cut into ranges, row groups, and a stream that is one unit."""
+    texts = [f"row {row}: " + "of a corpus that takes a while. " * (row % 40) for row in range(2000)]
+    (folder / "data" / "zh").mkdir(parents=True)
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+    (folder / "data" / "zh" / "a.jsonl").write_text(lines)
+    pq.write_table(pa.table({"text": texts}), folder / "data" / "zh" / "b.parquet", row_group_size=100)
+    with gzip.open(folder / "data" / "zh" / "c.jsonl.gz", "wt") as file:
+        file.write(lines)
+
+
+def test_encode_on_the_cluster_gives_the_same_bytes(cluster: RayCluster, tmp_path: Path) -> None:
+    """A worker, a node and then the run itself are killed in the midst of it."""
+    write_corpus(tmp_path)
+    run_tokpack(tmp_path, "train", "--family", "byte_bpe", "--vocab-size", "300", "--output", "my_tokenizer", "data/zh")
+    page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^tokpack (encode --engine ray .*)$", page, re.M)
+    words = command.replace("10.0.0.1:6379", cluster.address).split()
+    local = [word for word in words if word not in ("--engine", "ray", "--ray-address", cluster.address, "--resume")]
+    run_tokpack(tmp_path, *["local" if word == "zh" else word for word in local])
+
+    lost = cluster.join()
+    checkpoint = tmp_path / ".zh.unfinished" / "unfinished" / "checkpoint.json"
+    program = [sys.executable, "-c", SMALL_UNITS, *words]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with (tmp_path / "said").open("wb") as out:
+        first = subprocess.Popen(program, cwd=tmp_path, env=environment, stdout=out, stderr=out)
+        cluster.kill_a_worker()
+        while first.poll() is None and not lost.units():
+            time.sleep(0.01)
+        lost.kill()
+        while first.poll() is None and joined(checkpoint) < 10:
+            time.sleep(0.01)
+        first.kill()
+        assert first.wait() == -signal.SIGKILL, (tmp_path / "said").read_text()
+    assert not list(tmp_path.glob("zh.*"))
+    again = subprocess.run(program, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert again.returncode == 0, again.stderr
+    assert same_bytes(tmp_path / "zh", tmp_path / "local")
+    told = [json.loads((tmp_path / f"{name}.manifest.json").read_bytes()) for name in ("zh", "local")]
+    assert [one["counts"] for one in told] == [told[0]["counts"]] * 2
+    assert told[0]["inputs"] == told[1]["inputs"]
+    assert not list(tmp_path.glob(".zh*"))
+
+
+def joined(checkpoint: Path) -> int:
+    return int(json.loads(checkpoint.read_bytes())["units"]) if checkpoint.exists() else 0
+
+
 def wrong_installations(folder: Path) -> Iterator[tuple[Path, str]]:
     """What a node has in the place of tokpack, and what is said of it."""
     none, other = folder / "none" / "tokpack_core", folder / "other" / "tokpack_core"
@@ -233,4 +293,4 @@ def test_a_machine_that_does_not_see_the_store_says_so(tmp_path: Path) -> None:
 def test_no_cluster_is_one_sentence() -> None:
     refused = "import sys; from tokpack_core.ray_engine import RayEngine; list(RayEngine('127.0.0.1:9').map(abs, [1]))"
     run = subprocess.run([sys.executable, "-c", refused], capture_output=True, text=True, check=False, timeout=120)
-    assert "TokpackError: engine.address 127.0.0.1:9: no Ray cluster answers there" in run.stderr
+    assert "TokpackError: no Ray cluster answers at 127.0.0.1:9 (" in run.stderr

@@ -17,5 +17,9 @@ class GateError(TokpackError):
     """An upstream artifact failed a blocking check: names the figure, the limit and the offenders."""
 
 
+class LostUnitError(TokpackError):
+    """A unit of work lost its worker, or the machine that it ran on, again and again."""
+
+
 class StoreError(TokpackError):
     """An object of the store is missing, altered or cannot be written."""

@@ -1,4 +1,4 @@
-"""Runs units of work on a Ray cluster whose nodes see the store and the sources under the same paths.
+"""Runs units of work on a Ray cluster whose nodes see sources and store (or output) under the same paths.
 
 A unit is one Ray task. At most IN_FLIGHT tasks a core are submitted at a time; results come in the order of the items.
 A task whose worker or node is lost runs again elsewhere: that is safe because a unit is published under its content,
@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tokpack_core.errors import ConfigError, TokpackError
+from tokpack_core.errors import ConfigError, LostUnitError, TokpackError
 from tokpack_core.installation import differences, installation
 
 IN_FLIGHT = 2
@@ -103,8 +103,8 @@ def connect(address: str) -> Any:
         except (OSError, RuntimeError, ValueError) as error:
             said = " ".join(str(error).split())[:300]
             raise TokpackError(
-                f"engine.address {address}: no Ray cluster answers there ({said}); start one with `ray start --head`, "
-                "or name its address"
+                f"no Ray cluster answers at {address} ({said}); start one with `ray start --head`, or name its address "
+                "(engine.address, --ray-address)"
             ) from error
     return ray
 
@@ -131,7 +131,8 @@ def result_of(ray: Any, task: Any) -> Any:
         raise error.cause from error
     except ray.exceptions.RayError as error:
         said = " ".join(str(error).split())[:300]
-        raise TokpackError(
+        raise LostUnitError(
             f"the Ray cluster lost a unit {RETRIES + 1} times ({type(error).__name__}: {said}); most likely its memory "
-            "is short: start its nodes with fewer CPUs (ray start --num-cpus), finished units are kept"
+            "is short: start its nodes with fewer CPUs (ray start --num-cpus); finished units are kept of a build, and "
+            "of an encode with --resume"
         ) from error

@@ -7,12 +7,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from tokpack_core.commands import interrupts
 from tokpack_core.errors import TokpackError
+
+if TYPE_CHECKING:
+    from tokpack_core.ray_engine import RayEngine
 
 LARGEST = 2**31 - 1
 TokenizerPath = Annotated[
@@ -29,7 +32,29 @@ RankRegex = Annotated[
 OutputFolder = Annotated[Path, typer.Option(metavar="DIR", help="A new folder.", show_default=False)]
 OutputPrefix = Annotated[Path, typer.Option(metavar="PREFIX", help="Path of the files to be, without ending.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Default: TOKPACK_WORKERS, else all cores.")]
+EngineName = Annotated[
+    Literal["local", "ray"], typer.Option("--engine", help="local: threads here; ray: tasks of a Ray cluster.")
+]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT", help="The Ray cluster; default: the one that runs on this machine.", show_default=False
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines.")]
+
+
+def cluster_of(engine: str, address: str | None, workers: int | None) -> RayEngine | None:
+    """The cluster that the options name, if they do. Raises TokpackError for options that do not go together."""
+    if engine == "local":
+        if address is not None:
+            raise TokpackError("--ray-address goes with --engine ray: add it, or leave out the address")
+        return None
+    if workers is not None:
+        raise TokpackError("--workers is for the engine local: a Ray cluster uses the CPUs that its nodes offer")
+    from tokpack_core.ray_engine import RayEngine
+
+    return RayEngine(address or "auto")
 
 
 @contextmanager

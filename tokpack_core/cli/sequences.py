@@ -10,10 +10,13 @@ import typer
 from tokpack_core.cli.options import (
     LARGEST,
     AsJson,
+    EngineName,
     OutputPrefix,
     RankRegex,
+    RayAddress,
     TokenizerPath,
     Workers,
+    cluster_of,
     show_errors,
 )
 from tokpack_core.cli.read_options import AS_USUAL, Files, ReadOptions, with_read_options
@@ -47,6 +50,8 @@ def encode(
         bool, typer.Option("--by-language", help="Modular: each document by the sub-tokenizer of its language.")
     ] = False,
     workers: Workers = None,
+    engine: EngineName = "local",
+    ray_address: RayAddress = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Keep what is done when stopped, and go on from where a run was stopped.")
     ] = False,
@@ -78,6 +83,7 @@ def encode(
         from tokpack_core.commands.vision_options import vision_config
         from tokpack_core.engine import default_engine
 
+        cluster = cluster_of(engine, ray_address, workers)
         reading = read.open(files)
         options = command.EncodeOptions(
             append_eod=append_eod,
@@ -90,7 +96,7 @@ def encode(
         )
         opened = open_tokenizer(tokenizer, eod, image_token, pretokenizer)
         scheme = vision_config(vision, vision_parameter or [])
-        results.show_run(command.encode(opened, reading, output, options, json, scheme), json)
+        results.show_run(command.encode(opened, reading, output, options, json, scheme, cluster), json)
 
 
 @app.command()

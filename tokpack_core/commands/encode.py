@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from tokpack_core.commands.document_encoder import EncodeOptions, Encoder
+from tokpack_core.commands.encode_on_engine import encode_on_engine
 from tokpack_core.commands.encode_run import Run
+from tokpack_core.commands.encode_units import UNIT_BYTES, UNIT_FILES
 from tokpack_core.commands.finished_encode import finished_encode
 from tokpack_core.commands.opened_tokenizer import OpenedTokenizer
 from tokpack_core.commands.output import MANIFEST_ENDING, new_output
@@ -26,6 +28,7 @@ from tokpack_core.commands.token_files import TokenFiles
 from tokpack_core.config import ReadConfig
 from tokpack_core.config.vision import VisionConfig
 from tokpack_core.corpus.files import shown
+from tokpack_core.engine import Engine
 from tokpack_core.errors import InputError
 from tokpack_core.megatron.indexed_dataset import dtype_for
 from tokpack_core.store.actions import json_digest
@@ -41,10 +44,11 @@ def encode(
     options: EncodeOptions,
     quiet: bool,
     vision: VisionConfig | None = None,
+    cluster: Engine | None = None,
 ) -> dict[str, Any]:
     """Writes OUTPUT.bin, .idx and .manifest.json, or OUTPUT_<key>_document.bin and .idx for each of `json_keys`.
 
-    Returns the manifest.
+    Documents are encoded in threads of this process, or in units on a `cluster`. Returns the manifest.
 
     Raises:
         InputError: text or tokenizer cannot be used, there is no token at all, or an output exists.
@@ -61,6 +65,8 @@ def encode(
         from tokpack_core.commands.encode_images import encode_images
 
         options.require_plain()
+        if cluster is not None:
+            raise InputError("--engine ray is for documents of text: leave it out, or --vision")
         return encode_images(opened, reading, output, options.append_eod, quiet, vision)
     if options.by_language and reading.options.lang_field is None and reading.lang is None:
         raise InputError(
@@ -77,11 +83,14 @@ def encode(
         return manifest
     with new_output(output, endings, options.resume) as draft:
         prefixes = [draft.with_name(f"{draft.name}{stem}") for stem in stems]
-        files = TokenFiles(prefixes, dtype, job_digest(opened, reading, parameters))
+        files = TokenFiles(prefixes, dtype, job_digest(opened, reading, parameters, cluster is not None))
         run = Run(reading, fields, files, options)
         try:
-            with progress("encoding", reading.bytes * len(fields), "B", quiet) as on_done:
-                run.encode(encoder, on_done)
+            if cluster is not None:
+                encode_on_engine(run, opened, cluster, quiet)
+            else:
+                with progress("encoding", reading.bytes * len(fields), "B", quiet) as on_done:
+                    run.encode(encoder, on_done)
             run.check()
             files.finish()
         finally:
@@ -91,14 +100,15 @@ def encode(
             | {"sequences": counts.sequences, "tokens": counts.tokens, "reading": problems.to_json()}
             for counts, problems in zip(files.state.counts, run.problems, strict=True)
         ]
-        warnings = list(encoder_choice(opened.tokenizer).warnings)
+        warnings = files.state.encoder_warnings or list(encoder_choice(opened.tokenizer).warnings)
         shared = {"dtype": dtype.name, "vocab_size": vocab_size, "eod": encoder.eod}
         shared |= {"encoder_warnings": warnings} if warnings else {}
         counts = shared | ({"fields": dict(zip(fields, by_field, strict=True))} if options.json_keys else by_field[0])
         return write_manifest(draft, "encode", parameters, reading.inputs, counts, opened.as_json())
 
 
-def job_digest(opened: OpenedTokenizer, reading: Reading, parameters: dict[str, Any]) -> str:
-    """Names everything that shapes the output; files by what a stat tells of them."""
+def job_digest(opened: OpenedTokenizer, reading: Reading, parameters: dict[str, Any], in_units: bool) -> str:
+    """Names everything that shapes the output, and how it is cut; files by what a stat tells of them."""
     files = [[shown(os.path.abspath(file.path)), file.fingerprint] for file in reading.files]
-    return json_digest([opened.digest, opened.eod, parameters, reading.options.max_document_bytes, files])
+    units = [UNIT_BYTES, UNIT_FILES] if in_units else []
+    return json_digest([opened.digest, opened.eod, parameters, reading.options.max_document_bytes, files, *units])

@@ -30,6 +30,8 @@ class OpenedTokenizer:
     eod: str | None = None
     image: str | None = None
     """The placeholder of images that was named besides, if the files do not name it."""
+    pretokenizer: str | None = None
+    """The regex that was named for bare ranks."""
 
     @property
     def digest(self) -> str:
@@ -77,7 +79,7 @@ def open_tokenizer(
         except ValueError as error:
             raise InputError(f"--pretokenizer: {error}") from None
     tokenizer = registry.load(path, SpecialTokens(eod=eod, image=image), pretokenizer)
-    return OpenedTokenizer(path, tokenizer, tokenizer_files(path), eod, image)
+    return OpenedTokenizer(path, tokenizer, tokenizer_files(path), eod, image, pretokenizer)
 
 
 def tokenizer_files(path: Path) -> tuple[FileEntry, ...]:

@@ -19,6 +19,7 @@ from tokpack_core.corpus.content import has_content, text_blocks, with_text_bloc
 from tokpack_core.corpus.documents import read_documents
 from tokpack_core.corpus.files import SourceFile, find_files, shown
 from tokpack_core.corpus.problems import Problems
+from tokpack_core.corpus.ranges import RowRange
 from tokpack_core.corpus.small_normalization import SMALL, normalized_in_python
 from tokpack_core.errors import InputError
 
@@ -30,6 +31,7 @@ class Reading:
     Attributes:
         lang: of documents that name none.
         inputs: path, size and sha256 of each file read so far.
+        part: what is read of the only file, if not all of it.
     """
 
     files: list[SourceFile]
@@ -37,6 +39,7 @@ class Reading:
     lang: str | None = None
     problems: Problems = field(default_factory=Problems)
     inputs: list[dict[str, Any]] = field(default_factory=list)
+    part: RowRange | None = None
 
     @property
     def bytes(self) -> int:
@@ -70,7 +73,7 @@ class Reading:
         text_bytes = 0
         with file.opened() as path:
             self.describe(file, path)
-            for batch in read_documents(path, file.shown, options, problems, sentences):
+            for batch in read_documents(path, file.shown, options, problems, sentences, self.part):
                 if self.lang is not None:
                     langs = pc.fill_null(batch["lang"], self.lang)
                     batch = batch.set_column(batch.schema.get_field_index("lang"), "lang", langs)
@@ -82,7 +85,7 @@ class Reading:
 
     def describe(self, file: SourceFile, path: Path) -> None:
         """Adds a file to `inputs`, once."""
-        named = shown(os.path.abspath(file.path)) if file.version is None else file.name
+        named = input_name(file)
         if not any(entry["path"] == named for entry in self.inputs[-1:]):
             self.inputs.append(describe_file(path) | {"path": named})
 
@@ -95,6 +98,11 @@ class Reading:
             reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(problems.skipped.items()))
             raise InputError(f"{where}: every document was left out ({reasons}); mend them")
         raise InputError(f"{where}: there is no document; name a file that holds some")
+
+
+def input_name(file: SourceFile) -> str:
+    """What a manifest calls a file."""
+    return shown(os.path.abspath(file.path)) if file.version is None else file.name
 
 
 def add(on_done: OnDone, finished: int, now: int) -> None:

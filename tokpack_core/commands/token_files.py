@@ -17,7 +17,7 @@ import shutil
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import orjson
@@ -25,6 +25,7 @@ import orjson
 from tokpack_core.commands.document_encoder import Sequences
 from tokpack_core.errors import InputError
 from tokpack_core.megatron.indexed_dataset import IndexWriter, bin_path, idx_path, read_chunks, write_ids
+from tokpack_core.megatron.merge import COPIED
 from tokpack_core.store.files import fsync_path
 
 COUNT = np.dtype("<i4")
@@ -37,6 +38,12 @@ class Counts:
     sequences: int = 0
     tokens: int = 0
 
+    def add(self, other: Counts) -> None:
+        self.documents += other.documents
+        self.empty_documents += other.empty_documents
+        self.sequences += other.sequences
+        self.tokens += other.tokens
+
 
 @dataclass
 class Checkpoint:
@@ -48,6 +55,8 @@ class Checkpoint:
         inputs: the files that were begun.
         reading: by key, what reading had found when this file was begun.
         counts: by key.
+        units: how many are done of an encode that is done in units, in the place of `file`, `key` and `documents`.
+        encoder_warnings: of those units.
     """
 
     job: str
@@ -57,6 +66,8 @@ class Checkpoint:
     inputs: list[dict[str, Any]] = field(default_factory=list)
     reading: list[dict[str, Any]] = field(default_factory=list)
     counts: list[Counts] = field(default_factory=list)
+    units: int = 0
+    encoder_warnings: list[str] = field(default_factory=list)
 
 
 class TokenFiles:
@@ -70,20 +81,20 @@ class TokenFiles:
         """
         self._dtype = dtype
         self._prefixes = prefixes
-        self._scratch = prefixes[0].parent / "unfinished"
+        self.scratch = scratch_of(prefixes[0].parent)
         self.state = self._resumed(job) or self._begun_anew(job)
-        self._scratch.mkdir(exist_ok=True)
+        self.scratch.mkdir(exist_ok=True)
         self._files = ExitStack()
         self._tokens = [
             self._open(bin_path(prefix), counts.tokens * dtype.itemsize)
             for prefix, counts in zip(prefixes, self.state.counts, strict=True)
         ]
         self._lengths = [
-            self._open(self._scratch / f"{number}.lengths", counts.sequences * COUNT.itemsize)
+            self._open(self.scratch / f"{number}.lengths", counts.sequences * COUNT.itemsize)
             for number, counts in enumerate(self.state.counts)
         ]
         self._documents = [
-            self._open(self._scratch / f"{number}.documents", counts.documents * COUNT.itemsize)
+            self._open(self.scratch / f"{number}.documents", counts.documents * COUNT.itemsize)
             for number, counts in enumerate(self.state.counts)
         ]
 
@@ -99,16 +110,24 @@ class TokenFiles:
         counts.sequences += encoded.documents
         counts.tokens += encoded.ids.size
 
+    def join(self, folder: Path, counts: list[Counts]) -> None:
+        """Adds all that the files of another encode of the same keys hold, which stand in `folder` and are closed."""
+        for number, (prefix, more) in enumerate(zip(numbered_prefixes(folder, len(counts)), counts, strict=True)):
+            append_file(bin_path(prefix), self._tokens[number])
+            append_file(scratch_of(folder) / f"{number}.lengths", self._lengths[number])
+            append_file(scratch_of(folder) / f"{number}.documents", self._documents[number])
+            self.state.counts[number].add(more)
+
     def save(self) -> None:
         """Makes what was appended, and the place that `state` names, survive whatever happens to this run."""
         for file in (*self._tokens, *self._lengths, *self._documents):
             file.flush()
             os.fsync(file.fileno())
-        draft = self._scratch / "checkpoint.draft"
+        draft = self.scratch / "checkpoint.draft"
         draft.write_bytes(orjson.dumps(asdict(self.state)))
         fsync_path(draft)
-        os.replace(draft, self._scratch / "checkpoint.json")
-        fsync_path(self._scratch)
+        os.replace(draft, self.scratch / "checkpoint.json")
+        fsync_path(self.scratch)
 
     def finish(self) -> None:
         """Writes the indexes and removes what only a run under way needs."""
@@ -122,26 +141,26 @@ class TokenFiles:
                 for chunk in read_chunks(documents, 0, counts.documents * COUNT.itemsize, COUNT.str):
                     index.add_documents(chunk)
         self.close()
-        shutil.rmtree(self._scratch)
+        shutil.rmtree(self.scratch)
 
     def close(self) -> None:
         self._files.close()
 
     def _resumed(self, job: str) -> Checkpoint | None:
         try:
-            content = orjson.loads((self._scratch / "checkpoint.json").read_bytes())
+            content = orjson.loads((self.scratch / "checkpoint.json").read_bytes())
         except FileNotFoundError:
             return None
         if content["job"] != job:
             raise InputError(
-                f"{self._scratch.parent}: the run that was stopped here had other files, options or another tokenizer; "
+                f"{self.scratch.parent}: the run that was stopped here had other files, options, engine or tokenizer; "
                 "give it the same, or remove this folder to begin anew"
             )
         return Checkpoint(**content | {"counts": [Counts(**counts) for counts in content["counts"]]})
 
     def _begun_anew(self, job: str) -> Checkpoint:
         """Clears the folder of what a run left that has no checkpoint."""
-        for path in self._scratch.parent.iterdir():
+        for path in self.scratch.parent.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         return Checkpoint(job, counts=[Counts() for _ in self._prefixes])
 
@@ -149,6 +168,21 @@ class TokenFiles:
         """The file, cut to `size` bytes; what was behind was not known to be whole."""
         file = self._files.enter_context(path.open("a+b"))
         if path.stat().st_size < size:
-            raise InputError(f"{path} was cut to less than its checkpoint says; remove {self._scratch.parent}")
+            raise InputError(f"{path} was cut to less than its checkpoint says; remove {self.scratch.parent}")
         file.truncate(size)
         return file
+
+
+def scratch_of(folder: Path) -> Path:
+    """Where lengths, documents and checkpoint are, of token files in a folder."""
+    return folder / "unfinished"
+
+
+def numbered_prefixes(folder: Path, keys: int) -> list[Path]:
+    """Prefixes of token files that are to be joined to others."""
+    return [folder / str(number) for number in range(keys)]
+
+
+def append_file(path: Path, to: BinaryIO) -> None:
+    with path.open("rb") as file:
+        shutil.copyfileobj(file, to, COPIED)

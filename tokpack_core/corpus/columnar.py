@@ -26,6 +26,7 @@ from tokpack_core.config import ReadConfig
 from tokpack_core.corpus.batch import SCHEMA, BatchBuilder, counted, max_text_bytes, metadata_json, spans_by_bytes
 from tokpack_core.corpus.compression import BLOCK_BYTES, check_regular
 from tokpack_core.corpus.problems import Fault, Problems
+from tokpack_core.corpus.ranges import RowRange
 from tokpack_core.corpus.sentences import SENTENCES, has_sentences, text_sizes
 from tokpack_core.errors import InputError
 
@@ -35,12 +36,19 @@ LISTS_OF_BYTES = pa.large_list(pa.large_binary())
 
 
 def read_parquet(
-    path: Path, name: str, options: ReadConfig, problems: Problems, sentences: bool = False
+    path: Path,
+    name: str,
+    options: ReadConfig,
+    problems: Problems,
+    sentences: bool = False,
+    part: RowRange | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of documents. Raises InputError for what is no Parquet, is cut or damaged, or has wrong columns."""
     check_regular(path, name)
+    first_row = 1 if part is None else part.first_row
     with open(path, "rb") as file:
-        yield from _documents(_parquet_batches(file, name, options, sentences), name, options, problems, sentences)
+        batches = _parquet_batches(file, name, options, sentences, part)
+        yield from _documents(batches, name, options, problems, sentences, first_row)
 
 
 def read_arrow(
@@ -55,10 +63,12 @@ def read_arrow(
         yield from _documents(_arrow_batches(mapped, name, options, sentences), name, options, problems, sentences)
 
 
-def _parquet_batches(file: object, name: str, options: ReadConfig, sentences: bool) -> Iterator[pa.RecordBatch]:
+def _parquet_batches(
+    file: object, name: str, options: ReadConfig, sentences: bool, part: RowRange | None
+) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(file, buffer_size=BLOCK_BYTES, pre_buffer=False, page_checksum_verification=True) as parquet:
         columns = _wanted_columns(parquet.schema_arrow, name, options, sentences)
-        for group in range(parquet.num_row_groups):
+        for group in range(parquet.num_row_groups) if part is None else range(part.start, part.stop):
             rows = _rows_a_batch(parquet.metadata.row_group(group))
             yield from parquet.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False)
 
@@ -121,10 +131,14 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _documents(
-    batches: Iterator[pa.RecordBatch], name: str, options: ReadConfig, problems: Problems, sentences: bool
+    batches: Iterator[pa.RecordBatch],
+    name: str,
+    options: ReadConfig,
+    problems: Problems,
+    sentences: bool,
+    row: int = 1,
 ) -> Iterator[pa.RecordBatch]:
     builder = BatchBuilder(name, "row", options, problems, sentences)
-    row = 1
     for columns in _spans(batches, name, options):
         batch = _fast_batch(columns, row, options)
         if batch is not None:

@@ -43,8 +43,8 @@ def check_regular(path: Path, name: str) -> None:
         raise InputError(f"{name}: is not a regular file; name a file")
 
 
-def read_blocks(path: Path, name: str, codec: Codec | None) -> Iterator[bytes]:
-    """Non-empty blocks of at most BLOCK_BYTES.
+def read_blocks(path: Path, name: str, codec: Codec | None, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+    """Non-empty blocks of at most BLOCK_BYTES; of a file that is not compressed, maybe its bytes [start, stop) alone.
 
     Raises InputError when the file cannot be read, is cut or damaged, or is an empty file where a stream is expected.
     """
@@ -54,8 +54,11 @@ def read_blocks(path: Path, name: str, codec: Codec | None) -> Iterator[bytes]:
             if codec is not None and path.stat().st_size == 0:
                 raise InputError(f"{name}: an empty file is not a {codec} stream; write it again")
             stream = file if codec is None else pa.CompressedInputStream(file, codec)
-            while block := stream.read(BLOCK_BYTES):
+            if start:
+                file.seek(start)
+            while block := stream.read(BLOCK_BYTES if stop is None else min(BLOCK_BYTES, stop - start)):
                 yield block
+                start += len(block)
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{name}: {_trouble(error, codec)}") from None
 

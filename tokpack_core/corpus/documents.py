@@ -26,17 +26,23 @@ from tokpack_core.corpus.files import ACCEPTED, file_type
 from tokpack_core.corpus.jsonl import read_jsonl
 from tokpack_core.corpus.plain_text import read_text_file, read_text_lines
 from tokpack_core.corpus.problems import Problems
+from tokpack_core.corpus.ranges import RowRange
 from tokpack_core.corpus.tabular import read_csv, read_tsv
 from tokpack_core.errors import InputError
 
 
 def read_documents(
-    file: Path, name: str, options: ReadConfig, problems: Problems, sentences: bool = False
+    file: Path,
+    name: str,
+    options: ReadConfig,
+    problems: Problems,
+    sentences: bool = False,
+    part: RowRange | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of documents in the order of the file, with the schema of `batch.SCHEMA`; none is empty.
 
     With `sentences`, a text in JSON lines, parquet or Arrow may be a list of strings, and `text` then holds lists (see
-    `sentences`).
+    `sentences`). `part`: the range of the file to read, if it has ranges.
 
     `name` is what errors and `problems` call the file. `problems` counts as batches are given out. Raises InputError
     for the first fault that `options.on_error` does not cover, and for a file that is cut, damaged, of another format,
@@ -49,10 +55,13 @@ def read_documents(
     if options.content_field is not None and kind not in ("jsonl", "json"):
         raise InputError(f"{name}: blocks of text and images are read from JSON lines only; convert the file to .jsonl")
     if kind == "parquet":
-        return read_parquet(file, name, options, problems, sentences)
+        return read_parquet(file, name, options, problems, sentences, part)
     if kind == "arrow":
         return read_arrow(file, name, options, problems, sentences)
-    blocks = text_blocks(read_blocks(file, name, codec), name)
+    if part is not None and part.start:
+        blocks = read_blocks(file, name, codec, part.start, part.stop)
+        return read_jsonl(blocks, name, options, problems, False, sentences, part.first_row)
+    blocks = text_blocks(read_blocks(file, name, codec, 0, part.stop if part else None), name)
     if kind == "csv":
         return read_csv(blocks, name, options, problems)
     if kind == "tsv":

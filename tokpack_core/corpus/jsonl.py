@@ -52,16 +52,17 @@ def read_jsonl(
     problems: Problems,
     plain_json: bool = False,
     sentences: bool = False,
+    first_row: int = 1,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of documents. `plain_json`: the file calls itself .json, so its first line must prove that it is lines.
 
-    With `sentences`, a text may be a list of strings (see `sentences`).
+    With `sentences`, a text may be a list of strings (see `sentences`). `first_row`: the number of the first line.
 
     Raises InputError for a JSON array or a document spread over lines, and for faults that `on_error` does not cover.
     """
     builder = BatchBuilder(name, "line", options, problems, sentences)
-    row, read = 1, 0
-    unproven = True
+    row, read = first_row, 0
+    unproven = first_row == 1
     for run in line_blocks(blocks, max_line_bytes(options)):
         if unproven and run is not None:
             unproven = not _check_first_line(run, name, plain_json)
