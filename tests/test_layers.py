@@ -18,7 +18,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "store": GROUND,
     "stages": (*GROUND, *CAPABILITIES, "engine", "store"),
     "commands": (*GROUND, *CAPABILITIES, "engine", "store", "stages"),
-    "cli": (*GROUND, *CAPABILITIES, "engine", "store", "stages", "commands"),
+    "cli": (*GROUND, *CAPABILITIES, "engine", "ray_engine", "store", "stages", "commands"),
 }
 
 
