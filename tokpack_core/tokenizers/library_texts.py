@@ -27,6 +27,17 @@ def holding(added: Sequence[str]) -> ForLibrary:
     return for_library
 
 
+def any_of(one: ForLibrary, other: ForLibrary | None) -> ForLibrary:
+    if other is None:
+        return one
+
+    def for_library(texts: pa.Array) -> npt.NDArray[np.bool_] | None:
+        masks = [mask for mask in (one(texts), other(texts)) if mask is not None]
+        return np.logical_or.reduce(masks) if masks else None
+
+    return for_library
+
+
 def normalized_by(engine: Engine, form: UnicodeForm) -> Prepare:
     """Texts as the library's normalizer leaves them: those that ours changes are given to the library's."""
     if form == "none":

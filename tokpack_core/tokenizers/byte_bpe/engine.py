@@ -1,7 +1,7 @@
 """Faster encoders in the place of Hugging Face's, for files that they understand and give the same ids for.
 
-A tokenizer.json qualifies if its model is BPE over bytes without extras, its pretokenizer is ByteLevel behind
-any number of isolated Splits whose regexes have an automaton, and its normalizer is none, NFC or NFKC. Before it is
+A tokenizer.json qualifies if its model is BPE over bytes without extras, its pretokenizer is ByteLevel behind steps
+whose regexes have an automaton (see `pretokenizer_steps`), and its normalizer is none, NFC or NFKC. Before it is
 used, its ids are compared with the library's on strings that are hard for either part; one difference, and the library
 stays. Texts that hold an added token that is not special always go to the library, since text matches those. Texts
 that our normalizer changes are given to the library's, whose version of Unicode is older. What is normalized by the
@@ -28,10 +28,10 @@ from tokpack_core.bpe.regex_syntax import Unsupported
 from tokpack_core.config import UnicodeForm
 from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_texts
+from tokpack_core.tokenizers.byte_bpe.pretokenizer_steps import pretokenizer_steps
 from tokpack_core.tokenizers.byteification.token_bytes import BYTE_TO_CHARACTER, byte_level_bytes
 from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart
-from tokpack_core.tokenizers.library_texts import ForLibrary, Prepare, holding, normalized_by, unchanged
-from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
+from tokpack_core.tokenizers.library_texts import ForLibrary, Prepare, any_of, holding, normalized_by, unchanged
 
 if TYPE_CHECKING:
     from tokpack_core.bpe.encoder import BpeModel, ByteBpeEncoder
@@ -42,7 +42,9 @@ WORTH_LOADING = 2**20
 """Bytes of text that the library encodes before."""
 MOST_ADDED_TOKENS = 64
 EXTRAS = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
-FORMS: dict[str | None, UnicodeForm] = {None: "none", "NFC": "nfc", "NFKC": "nfkc"}
+BYTES_OF_TEXT = (*range(0xC0), *range(0xC2, 0xF5))
+"""Those that UTF-8 has: an alphabet learned from text has no others."""
+FORMS: dict[str, UnicodeForm] = {"NFC": "nfc", "NFKC": "nfkc"}
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ def equal_encoder(engine: Engine, by_library: Encode) -> ExactBpe | None:
     found = splits_and_form(description)
     if found is None or not plain_byte_bpe(description["model"]):
         return None
-    splits, form, added = found
+    splits, form, for_library = found
     # These load kernels, which small texts have no use for.
     from tokpack_core.bpe.encoder import ByteBpeEncoder
     from tokpack_core.bpe.superword_stages import staged_encoder
@@ -152,17 +154,27 @@ def equal_encoder(engine: Engine, by_library: Encode) -> ExactBpe | None:
         staged = staged_encoder(model, splits, contents(description["model"]))
     except Unsupported:
         return None
-    for_library, prepared = holding(added), normalized_by(engine, form)
-    exact = ExactBpe(model, splits, encoder, by_library, for_library, prepared, staged=staged)
+    exact = ExactBpe(model, splits, encoder, by_library, for_library, normalized_by(engine, form), staged=staged)
     return if_equal(exact, [token["content"] for token in description["added_tokens"]])
 
 
-def splits_and_form(description: dict[str, Any]) -> tuple[tuple[str, ...], UnicodeForm, list[str]] | None:
-    """Regexes, unicode form and the added tokens that text matches; None for a file that does more."""
-    splits = split_patterns(description["pre_tokenizer"])
-    form = FORMS.get((description["normalizer"] or {}).get("type"))
+def splits_and_form(description: dict[str, Any]) -> tuple[tuple[str, ...], UnicodeForm, ForLibrary] | None:
+    """Regexes, unicode form and which texts the library must encode; None for a file that does more."""
+    steps = pretokenizer_steps(description["pre_tokenizer"])
+    form = form_of(description["normalizer"])
     added = [token["content"] for token in description["added_tokens"] if not token["special"]]
-    return None if splits is None or form is None or len(added) > MOST_ADDED_TOKENS else (splits, form, added)
+    if steps is None or form is None or len(added) > MOST_ADDED_TOKENS:
+        return None
+    return steps.patterns, form, any_of(holding(added), steps.for_library)
+
+
+def form_of(normalizer: dict[str, Any] | None) -> UnicodeForm | None:
+    if normalizer is None:
+        return "none"
+    if normalizer["type"] == "Sequence":
+        inner = normalizer["normalizers"]
+        return form_of(inner[0] if inner else None) if len(inner) <= 1 else None
+    return FORMS.get(normalizer["type"])
 
 
 def exact_rank_encoder(ranks: dict[bytes, int], splits: tuple[str, ...], by_library: Encode) -> ExactBpe | None:
@@ -210,30 +222,9 @@ def plain_byte_bpe(model: dict[str, Any]) -> bool:
         and not model.get("fuse_unk")
         and (
             model.get("unk_token") in model["vocab"]
-            or all(character in model["vocab"] for character in BYTE_TO_CHARACTER.values())
+            or all(BYTE_TO_CHARACTER[byte] in model["vocab"] for byte in BYTES_OF_TEXT)
         )
     )
-
-
-def split_patterns(pretokenizer: dict[str, Any] | None) -> tuple[str, ...] | None:
-    """The regexes of the stages; None for a pretokenizer that is more than isolated splits and bytes."""
-    if pretokenizer is None:
-        return None
-    steps = pretokenizer["pretokenizers"] if pretokenizer["type"] == "Sequence" else [pretokenizer]
-    patterns = []
-    for step in steps[:-1]:
-        if (
-            step["type"] != "Split"
-            or step["behavior"] != "Isolated"
-            or step["invert"]
-            or "Regex" not in step["pattern"]
-        ):
-            return None
-        patterns.append(step["pattern"]["Regex"])
-    last = steps[-1]
-    if last["type"] != "ByteLevel" or last["add_prefix_space"] or (not patterns and not last["use_regex"]):
-        return None
-    return (*patterns, PRETOKENIZERS["gpt2"]) if last["use_regex"] else tuple(patterns)
 
 
 def bpe_model(model: dict[str, Any]) -> BpeModel:

@@ -19,7 +19,7 @@ from tokpack_core.bpe.word_memory import WordMemory
 from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_texts
 from tokpack_core.tokenizers.byte_bpe.engine import splits_and_form
 from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart
-from tokpack_core.tokenizers.library_texts import holding, normalized_by
+from tokpack_core.tokenizers.library_texts import normalized_by
 from tokpack_core.tokenizers.minimum_cost.encoding import MinimumCostEncoder
 from tokpack_core.tokenizers.minimum_cost.model import entries_that_cost_the_same
 
@@ -30,13 +30,13 @@ def equal_minimum_cost_encoder(engine: Engine, by_library: Encode) -> Encode | N
     found, vocabulary = splits_and_form(description), entries_that_cost_the_same(description["model"])
     if found is None or vocabulary is None:
         return None
-    splits, form, added = found
+    splits, form, for_library = found
     try:
         automaton = compile_splits(splits, "16.0")
     except Unsupported:
         return None
     words = WordMemory(MinimumCostEncoder(vocabulary).encode_units)
-    for_library, prepared = holding(added), normalized_by(engine, form)
+    prepared = normalized_by(engine, form)
 
     def by_words(texts: pa.Array) -> Encoded:
         return encode_by_pretokens(prepared(texts), automaton, words)

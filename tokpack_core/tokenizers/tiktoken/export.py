@@ -26,7 +26,7 @@ import tiktoken
 
 from tokpack_core.bpe.merge_settings import Merges
 from tokpack_core.config import REGEX
-from tokpack_core.tokenizers.byte_bpe.engine import split_patterns
+from tokpack_core.tokenizers.byte_bpe.pretokenizer_steps import pretokenizer_steps
 from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
 from tokpack_core.tokenizers.tiktoken.ranks import read_rank_file, write_rank_file
 
@@ -39,18 +39,23 @@ MEGATRON_SPECIAL = [*MEGATRON_NAMED, *(f"<SPECIAL_{number}>" for number in range
 
 def why_not(tokenizer: HuggingFaceTokenizer) -> str | None:
     """What keeps a byte-level BPE of ours from a form for tiktoken; None for nothing."""
-    if len(split_patterns(tokenizer.pretokenizer()) or ()) != 1:
+    if len(patterns(tokenizer)) != 1:
         return f"the pretokenizer {tokenizer.metadata.settings['pretokenizer']} is several regexes"
     if tokenizer.metadata.settings.get("alphabet") == "seen_bytes":
         return "bytes that the text did not hold have no token"
     return None
 
 
+def patterns(tokenizer: HuggingFaceTokenizer) -> tuple[str, ...]:
+    steps = pretokenizer_steps(tokenizer.pretokenizer())
+    return () if steps is None else steps.patterns
+
+
 def save_for_tiktoken(tokenizer: HuggingFaceTokenizer, folder: Path) -> None:
     """Writes the files into a new folder, of a tokenizer that nothing keeps from it."""
     folder.mkdir()
     settings = tokenizer.metadata.settings
-    (pattern,) = split_patterns(tokenizer.pretokenizer()) or ("",)
+    (pattern,) = patterns(tokenizer)
     if settings["pretokenizer"].startswith(REGEX):
         pattern = rf"{pattern}|(?:(?!{pattern})[\s\S])+"
     table = tokenizer.vocabulary()
