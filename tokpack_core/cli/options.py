@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 LARGEST = 2**31 - 1
 TokenizerPath = Annotated[
-    Path, typer.Option(help="A folder with one, a tokenizer.json, x.model or x.tiktoken.", show_default=False)
+    Path,
+    typer.Option(
+        help="A folder with one, a tokenizer.json, x.model, x.tiktoken, or GPT-2's vocab.json beside its merges.txt.",
+        show_default=False,
+    ),
 ]
 RankRegex = Annotated[
     str | None,

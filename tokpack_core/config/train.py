@@ -126,7 +126,7 @@ class TrainConfig(SuperwordOptions, DerivedOptions):
     list of languages gets one together, and so does `*`, all that are not named. By default every language of the
     sample, that of the most bytes beyond ASCII first."""
     path: str | None = None
-    """pretrained: tokenizer.json, x.model, x.tiktoken, or a folder with one of them."""
+    """pretrained: tokenizer.json, x.model, x.tiktoken, GPT-2's vocab.json beside merges.txt, or a folder with one."""
 
     @model_validator(mode="before")
     @classmethod

@@ -193,7 +193,7 @@ def build_pretrained(work: Workplace, tokenizer: str) -> Built:
     path = work.project.base / str(config.path)
     if not path.exists():
         raise InputError(f"tokenizer {tokenizer}: there is no {path}; correct `path` in the configuration")
-    files = sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
+    files = sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else registry.files_of(path)
     inputs = {"files": {file.name: sha256_of(file) for file in files}}
     action = Action(STAGE, VERSION, parameters(work.project, tokenizer), inputs, library_versions(*LIBRARIES))
     build_model = partial(import_pretrained, train_config(work.project, tokenizer), path, tokenizer)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from tokpack_core.config import MODULAR, SpecialTokens, TrainConfig, UnicodeForm
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.byte_bpe.training import train_byte_bpe
+from tokpack_core.tokenizers.huggingface import gpt2_files
 from tokpack_core.tokenizers.huggingface import model as huggingface
 from tokpack_core.tokenizers.metadata import Metadata, published_roles, read_metadata
 from tokpack_core.tokenizers.modular.language_texts import LabelledTexts
@@ -103,7 +104,8 @@ def named_pretokenizer(config: TrainConfig) -> str | None:
 
 
 def load(path: Path, special_tokens: SpecialTokens = NO_SPECIAL_TOKENS, pretokenizer: str | None = None) -> Tokenizer:
-    """Open a folder saved by us, a tokenizer.json, x.model, x.tiktoken, or a folder that holds one of them.
+    """Open a folder saved by us, a tokenizer.json, x.model, x.tiktoken, GPT-2's vocab.json beside merges.txt, or a
+    folder that holds one of them.
 
     Special tokens of a published tokenizer are those given, then those of a `tokenizer_config.json` beside it that the
     file holds (a rank file holds none). One that is given and not in the vocabulary is appended with a new id
@@ -166,20 +168,29 @@ def open_plain(file: Path, metadata: Metadata, published: dict[str, str]) -> Tok
 
 
 def tokenizer_file(path: Path) -> Path:
-    """The one file that holds the tokenizer; in a folder tokenizer.json goes before .model before .tiktoken."""
+    """The one file that holds the tokenizer; in a folder tokenizer.json goes before .model before .tiktoken.
+
+    Of GPT-2's two files it is the vocabulary.
+    """
     if path.is_file():
         if path.suffix not in SUFFIXES:
             raise InputError(f"{path} is no tokenizer: give a tokenizer.json, .model, .tiktoken or a folder with one")
         return path
     if not path.is_dir():
         raise InputError(f"{path} does not exist: give a tokenizer.json, .model, .tiktoken or a folder with one")
-    for pattern in (huggingface.FILE_NAME, "*.tokpack", "*.model", "*.tiktoken"):
+    for pattern in (huggingface.FILE_NAME, "*.tokpack", "*.model", "*.tiktoken", f"*{gpt2_files.VOCABULARY}"):
         found = sorted(path.glob(pattern))
         if len(found) > 1:
             raise InputError(f"{path} holds {len(found)} {pattern} files: name one of them")
         if found:
             return found[0]
     raise InputError(f"{path} holds no tokenizer.json, .model or .tiktoken: give the folder of a tokenizer")
+
+
+def files_of(file: Path) -> list[Path]:
+    """All files that hold the tokenizer of `tokenizer_file`."""
+    merges = gpt2_files.merges_beside(file)
+    return [file, merges] if gpt2_files.is_vocabulary(file) and merges.is_file() else [file]
 
 
 def refuse_changes(file: Path, saved: Metadata, requested: dict[str, str]) -> None:

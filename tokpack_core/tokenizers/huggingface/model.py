@@ -38,6 +38,7 @@ from tokpack_core.tokenizers.byteification.token_bytes import (
     vocabulary_table,
 )
 from tokpack_core.tokenizers.encoded import Encoded, common_beginnings, concatenate, encode_apart, from_lists
+from tokpack_core.tokenizers.huggingface import gpt2_files
 from tokpack_core.tokenizers.long_documents import encode_bounded
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
 from tokpack_core.tokenizers.text_batches import text_batches
@@ -197,24 +198,28 @@ class HuggingFaceTokenizer:
 
 
 def load_huggingface(path: Path, metadata: Metadata, published: Mapping[str, str]) -> HuggingFaceTokenizer:
-    """Open a tokenizer.json of any model type.
+    """Open a tokenizer.json of any model type, or GPT-2's vocab.json and merges.txt.
 
     `published`: role → string as the file's publisher names them; those that the vocabulary lacks are left out.
     Raises InputError if the library cannot read the file.
     """
     try:
-        engine = Engine.from_buffer(path.read_bytes())
+        of_gpt2 = gpt2_files.is_vocabulary(path)
+        engine = gpt2_files.read_gpt2_files(path) if of_gpt2 else Engine.from_buffer(path.read_bytes())
         engine.no_truncation()
         engine.no_padding()
         if isinstance(engine.model, models.BPE):
             engine.model.dropout = None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    except InputError:
+        raise
     except Exception as error:  # the library raises plain Exception for a file that it cannot parse
         raise InputError(f"{path} is not a tokenizer.json that Hugging Face tokenizers reads: {error}") from None
     if not engine.get_vocab_size():
         raise InputError(f"{path} has an empty vocabulary: give the tokenizer.json of a trained tokenizer")
-    roles = {role: text for role, text in published.items() if engine.token_to_id(text) is not None}
+    named = {"eod": gpt2_files.EOD} if of_gpt2 else {}
+    roles = {role: text for role, text in (named | dict(published)).items() if engine.token_to_id(text) is not None}
     roles |= dict(metadata.special_tokens)
     merges_file = path.with_name(MERGES_FILE_NAME)
     merges = read_merges(merges_file) if merges_file.is_file() else None
