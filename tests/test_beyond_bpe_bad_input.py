@@ -32,7 +32,20 @@ def test_encoding_by_language_needs_a_language(tmp_path: Path, text: str) -> Non
     tokpack(tmp_path, "train", "--family", "modular_bpe", *SMALL, "--lang-field", "lang", "--output", "whole", text)
     encode = ("encode", "--tokenizer", "whole", "--by-language", "--output", "ids", text)
     assert "--lang-field" in refused(tmp_path, *encode)
+    assert "no document has a language of the tokenizer" in refused(tmp_path, *encode, "--lang-field", "language")
+    assert "no document has a language of the tokenizer" in refused(tmp_path, *encode, "--lang", "de")
     tokpack(tmp_path, *encode, "--lang", "en")
+
+
+def test_documents_of_other_languages_are_counted(tmp_path: Path, text: str) -> None:
+    tokpack(tmp_path, "train", "--family", "modular_bpe", *SMALL, "--lang-field", "lang", "--output", "whole", text)
+    others = [{"text": "the dog", "lang": "de"}, {"text": "the cat"}, {"text": "the cat", "lang": "en"}]
+    (tmp_path / "mixed.jsonl").write_text("".join(json.dumps(row) + "\n" for row in others))
+    options = ("--by-language", "--lang-field", "lang", "--output", "ids")
+    told = tokpack(tmp_path, "encode", "--tokenizer", "whole", *options, "mixed.jsonl").out
+    assert "2 of 3 documents are in no language of the tokenizer" in " ".join(told.split())
+    manifest = json.loads((tmp_path / "ids.manifest.json").read_text())
+    assert manifest["counts"]["documents_by_whole"] == 2
 
 
 def test_a_transition_size_is_a_number_or_auto(tmp_path: Path, text: str) -> None:

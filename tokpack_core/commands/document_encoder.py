@@ -73,6 +73,8 @@ class Sequences:
     """The sequences one after the other; none is empty."""
     edges: npt.NDArray[np.int64]
     """[documents + 1]: how many sequences stand before each document"""
+    by_whole: int = 0
+    """Documents whose language has no sub-tokenizer, where each is to be encoded by its own."""
 
     @property
     def documents(self) -> int:
@@ -100,10 +102,12 @@ class Encoder:
     def encode(self, batch: pa.RecordBatch) -> Sequences:
         """`batch`: the columns `text` (strings, or lists of strings) and `lang`."""
         texts, edges = sentences_of(batch["text"])
+        by_whole = 0
         one: EncodeBy = encode_with_special_tokens if self._options.parse_special_tokens else encode_plain
         if self._languages is None:
             encoded = one(self._tokenizer, texts)
         else:
+            by_whole = len(batch) - self._languages.having_one(batch["lang"])
             languages = batch["lang"].take(pa.array(np.repeat(np.arange(len(batch)), np.diff(edges))))
             encoded = self._languages.encode(texts, languages, one)
         if self._around is not None:
@@ -115,4 +119,4 @@ class Encoder:
             last = np.zeros(encoded.documents, np.bool_)
             last[edges[1:][np.diff(edges) > 0] - 1] = True
             encoded = framed(encoded, last, None, self.eod)
-        return Sequences(encoded, edges)
+        return Sequences(encoded, edges, by_whole)

@@ -98,6 +98,7 @@ def encode(
         by_field = [
             {"documents": counts.documents, "empty_documents": counts.empty_documents}
             | {"sequences": counts.sequences, "tokens": counts.tokens, "reading": problems.to_json()}
+            | ({"documents_by_whole": counts.documents_by_whole} if options.by_language else {})
             for counts, problems in zip(files.state.counts, run.problems, strict=True)
         ]
         warnings = files.state.encoder_warnings or list(encoder_choice(opened.tokenizer).warnings)

@@ -119,6 +119,11 @@ class Run:
                     f"{first}: {counts.documents} documents have {name!r} and {self.files.state.counts[0].documents} "
                     f"have {self.fields[0]!r}, so they would be out of step; mend them, or encode one key at a time"
                 )
+            if counts.documents_by_whole == counts.documents:
+                raise InputError(
+                    f"{first}: no document has a language of the tokenizer, and --by-language gives each the ids of "
+                    "its own: name the field that holds it with --lang-field, or its language with --lang"
+                )
             if counts.tokens == 0:
                 of = f" of {name!r}" if len(self.fields) > 1 else ""
                 raise InputError(f"{first}: every document{of} is empty, there is no token to write")

@@ -40,6 +40,10 @@ def show_run(manifest: dict[str, Any], json: bool) -> None:
     for warning in counts.get("encoder_warnings", []):
         console().print(Text(f"  warning: {warning}", "yellow"))
     show_compression((counts.get("vision") or {}).get("compression", []))
+    for of in (counts, *counts.get("fields", {}).values()):
+        if of.get("documents_by_whole"):
+            told = f"note: {of['documents_by_whole']:,} of {of['documents']:,} documents are in no language of "
+            console().print(Text(told + "the tokenizer and have ids of its whole vocabulary", "yellow"))
     if counts.get("entries_missing"):
         told = (
             f"note: the text gives {counts['vocab_size']:,} entries and no more: nothing else in it occurs often enough"

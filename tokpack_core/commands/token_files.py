@@ -37,12 +37,15 @@ class Counts:
     empty_documents: int = 0
     sequences: int = 0
     tokens: int = 0
+    documents_by_whole: int = 0
+    """Those whose language has no sub-tokenizer, where each is to be encoded by its own."""
 
     def add(self, other: Counts) -> None:
         self.documents += other.documents
         self.empty_documents += other.empty_documents
         self.sequences += other.sequences
         self.tokens += other.tokens
+        self.documents_by_whole += other.documents_by_whole
 
 
 @dataclass
@@ -109,6 +112,7 @@ class TokenFiles:
         counts.empty_documents += int((sizes == 0).sum())
         counts.sequences += encoded.documents
         counts.tokens += encoded.ids.size
+        counts.documents_by_whole += found.by_whole
 
     def join(self, folder: Path, counts: list[Counts]) -> None:
         """Adds all that the files of another encode of the same keys hold, which stand in `folder` and are closed."""

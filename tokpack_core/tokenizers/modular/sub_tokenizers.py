@@ -47,6 +47,10 @@ class SubTokenizers:
         self._made: dict[str, Tokenizer] = {}
         self._making = Lock()
 
+    def having_one(self, languages: pa.Array) -> int:
+        """How many of the languages, strings or null, have a sub-tokenizer."""
+        return int(pc.sum(pc.is_in(languages, pa.array(self._known, languages.type))).as_py() or 0)
+
     def of(self, language: str | None) -> Tokenizer:
         """That of a language; the whole where it has none."""
         if language is None or language not in self._known:
