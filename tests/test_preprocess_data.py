@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +49,7 @@ for job in json.load(sys.stdin):
         builder.finalize(f"{job['output']}_{key}_document.idx")
 """
 NAMES = ("a.jsonl", "b.jsonl")
+PAGE = (Path(__file__).parent.parent / "docs" / "preprocess_data.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +115,28 @@ def test_several_keys_give_the_peers_bytes(folder: Path, tmp_path: Path, name: s
         found = manifest_of(tmp_path / f"ours_{key}_document")
         assert found is not None
         assert found.path == tmp_path / "ours.manifest.json"
+
+
+def test_the_command_of_the_page_gives_the_peers_bytes(folder: Path, tmp_path: Path) -> None:
+    (command,) = re.findall(r"^tokpack (encode .*)$", PAGE, re.M)
+    words = shlex.split(command)
+    assert words[-1] == "web.jsonl"
+    (tmp_path / "web.jsonl").write_text("".join((folder / name).read_text(encoding="utf-8") for name in NAMES))
+    (tmp_path / "my_model").symlink_to(folder / "framing")
+    tokpack(tmp_path, *words)
+    for key in ("text", "title"):
+        assert same_bytes(tmp_path / f"web_{key}_document", folder / f"peer_framed_{key}_document")
+
+
+def test_the_options_of_the_page_are_there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those named in the right column, and below the table."""
+    monkeypatch.setenv("COLUMNS", "250")  # long names are cut in a narrow terminal
+    ours = "\n".join(line.split(" | ", 1)[-1] for line in PAGE.splitlines() if not line.startswith("    "))
+    said = tokpack(folder, "encode", "--help").out
+    theirs = {"--split-sentences", "--tokenizer-sentencepiece-legacy"}
+    named = set(re.findall(r"--[a-z][a-z-]+", ours)) - theirs
+    assert len(named) >= 9
+    assert [option for option in sorted(named) if option not in said] == []
 
 
 def test_the_cases_differ(folder: Path) -> None:
