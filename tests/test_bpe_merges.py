@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from tokenizers.trainers import BpeTrainer
 
 from tests.tokenizer_samples import HOSTILE, documents
 from tokpack_core.bpe import merge_loop, pretoken_counting, training
+from tokpack_core.bpe.merge_round_kernels import MOST_PLACES
 from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, TIE_BREAKS, Merges, MergeSettings
 from tokpack_core.bpe.merges import learn_merges
 from tokpack_core.bpe.pretoken_counting import count_parts, count_pretokens
@@ -127,19 +129,54 @@ def test_counts_beyond_32_bits_are_exact() -> None:
 
 @pytest.mark.parametrize("workers", [2, 3])
 def test_merges_by_several_threads_are_the_same(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge_loop, "MANY", 2)
+    """Rounds of any size, made together or by one thread in between."""
 
-    @settings(max_examples=150, deadline=None)
-    @given(word_counts, st.sampled_from(TIE_BREAKS))
-    def same(words: dict[bytes, int], tie_break: TieBreak) -> None:
+    @settings(max_examples=250, deadline=None)
+    @given(word_counts, st.sampled_from(TIE_BREAKS), st.sampled_from([0, 2, 3, 9]), st.sampled_from([1, 2, 256]))
+    def same(words: dict[bytes, int], tie_break: TieBreak, many: int, most: int) -> None:
+        monkeypatch.setattr(merge_loop, "MANY", many)
+        monkeypatch.setattr(merge_loop, "empty_batch", lambda: np.empty((most, 5), np.int64))
         limits = MergeSettings(290, 1, tie_break)
         assert steps_of(learn_merges([as_words(words)], limits, workers)) == by_definition(words, limits)
 
     same()
     words = count_words(documents()[:12], SPLITS["o200k"])
-    limits = MergeSettings(2000, 2, max_token_length=9)
-    expected = steps_of(learn_merges([as_words(words)], limits))
-    assert steps_of(learn_merges([as_words(words)], limits, workers)) == expected
+    expected = by_definition(words, MergeSettings(256 + 150, 2))
+    for many in (0, 40):
+        monkeypatch.setattr(merge_loop, "MANY", many)
+        limits = MergeSettings(256 + 150, 2)
+        assert steps_of(learn_merges([as_words(words)], limits, workers)) == expected
+        limits = MergeSettings(2000, 2, max_token_length=9)
+        small = steps_of(learn_merges_in_python(words, limits))
+        assert steps_of(learn_merges([as_words(words)], limits, workers)) == small
+
+
+def test_one_pair_of_more_places_than_rounds_have_room_for() -> None:
+    number = MOST_PLACES + 5_000
+    words = {b"%05xqz" % place: 1 + place % 3 for place in range(number)}
+    limits = MergeSettings(256 + 40)
+    expected = steps_of(learn_merges_in_python(words, limits))
+    assert expected[0] == (b"q", b"z", sum(words.values()))
+    for workers in (1, 2):
+        assert steps_of(learn_merges([as_words(words)], limits, workers)) == expected
+
+
+def test_a_round_makes_many_merges_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has no symbol on one side that another has on the other, in the order of counts; (e, f) overlaps (d, e)."""
+    words = {b"ab": 9, b"cb": 8, b"ad": 7, b"de": 6, b"ef": 5, b"xx": 4, b"yz": 3}
+    rounds: list[int] = []
+    original = merge_loop.merge_rounds
+
+    def noted(*arguments: Any) -> Any:
+        found = original(*arguments)
+        rounds.append(found[0])
+        return found
+
+    monkeypatch.setattr(merge_loop, "merge_rounds", noted)
+    monkeypatch.setattr(merge_loop, "MANY", 0)
+    found = learn_merges([as_words(words)], MergeSettings(300, 1, alphabet=b""), workers=2)
+    assert steps_of(found) == [(word[:1], word[1:], count) for word, count in words.items()]
+    assert rounds == [3, 1, 1, 1, 1, 0]
 
 
 def test_a_threshold_that_was_too_high_is_lowered() -> None:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from tokpack_core.bpe.continued_merges_kernel import NONE, replay
 from tokpack_core.bpe.merge_kernels import UNLIMITED, compacted, count_pairs
-from tokpack_core.bpe.merge_loop import MergeLoop, scratch_of
+from tokpack_core.bpe.merge_loop import MergeLoop
 from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, TIE_BREAKS, MergeSettings
 from tokpack_core.bpe.merges import as_symbols, byte_pairs, learn_merges
 from tokpack_core.bpe.pretoken_counts import PretokenCounts
@@ -98,7 +98,6 @@ def continued(
             weights,
             *pairs,
             cells,
-            *scratch_of(1, size),
             arena,
             begins,
             rows,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tokpack_core.bpe.merge_kernels import COUNT, FREE, HUGGING_FACE, KEY, LENGTH, PLACE, UNLIMITED, pair_slot
-from tokpack_core.bpe.merge_loop_kernel import spell
-from tokpack_core.bpe.merge_step_kernel import merge_step, room_for_notes
+from tokpack_core.bpe.merge_kernels import COUNT, FREE, HUGGING_FACE, KEY, LENGTH, PLACE, UNLIMITED, pair_slot, spell
+from tokpack_core.bpe.merge_round_kernels import new_scratch
+from tokpack_core.bpe.merge_step_kernel import merge_step
 
 NONE = -1
 
@@ -21,11 +21,6 @@ def replay(  # type: ignore[no-untyped-def]
     pool,
     filled,
     cells,
-    numbers,
-    totals,
-    targets,
-    touched,
-    tally,
     arena,
     begins,
     merges,
@@ -41,11 +36,12 @@ def replay(  # type: ignore[no-untyped-def]
     turn.
 
     symbol_of int32 [all tokens] names the symbol of each token here or NONE, and kept bool [merges] what was made; both
-    are written to. It stops when there are as many tokens as `merges` has rows. All else is as in `merge_while`, with
-    one share of scratch. Returns how many tokens there are, and the arena.
+    are written to. It stops when there are as many tokens as `merges` has rows. All else is as in `merge_rounds`.
+    Returns how many tokens there are, and the arena.
     """
     no_counts, no_pairs = np.empty(1024, np.int64), np.empty(1024, np.int64)
-    noted = room_for_notes()
+    scratch = new_scratch(1, merges.shape[0])
+    batch = np.empty((1, 5), np.int64)
     for k in range(left_of.size):
         if tokens == merges.shape[0]:
             break
@@ -65,7 +61,7 @@ def replay(  # type: ignore[no-untyped-def]
         pairs[slot, COUNT] = 0
         place, number = pairs[slot, PLACE], pairs[slot, LENGTH]
         # The heap that new pairs go to is of no use here: it is begun anew each time.
-        pairs, rows, pool, filled, no_counts, no_pairs, _, noted = merge_step(
+        pairs, rows, pool, filled, no_counts, no_pairs, _, scratch = merge_step(
             symbols,
             weights,
             pairs,
@@ -76,11 +72,8 @@ def replay(  # type: ignore[no-untyped-def]
             no_pairs,
             0,
             cells,
-            numbers,
-            totals,
-            targets,
-            touched,
-            tally,
+            batch,
+            scratch,
             arena,
             begins,
             left,
@@ -88,7 +81,6 @@ def replay(  # type: ignore[no-untyped-def]
             token,
             place,
             place + number,
-            noted,
             least,
             UNLIMITED,
             HUGGING_FACE,

@@ -1,4 +1,4 @@
-"""Machine instructions that numba has no function for: unaligned loads and stores, the lowest bit, a prefetch."""
+"""What numba has no function for: unaligned loads and stores, the lowest bit, a prefetch, moving a range of memory."""
 
 from __future__ import annotations
 
@@ -69,3 +69,18 @@ def prefetch(typing_context: Any, array: Any, place: Any) -> Any:
         return context.get_dummy_value()
 
     return types.none(array, types.int64), generate
+
+
+@intrinsic
+def move(typing_context: Any, target: Any, target_place: Any, source: Any, place: Any, number: Any) -> Any:
+    """target[target_place : target_place + number] = source[place : place + number] of int32 arrays, which may be one
+    and overlap; the caller sees to it that both exist."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        to, of = signature.args[0], signature.args[2]
+        target = builder.gep(cgutils.create_struct_proxy(to)(context, builder, arguments[0]).data, [arguments[1]])
+        source = builder.gep(cgutils.create_struct_proxy(of)(context, builder, arguments[2]).data, [arguments[3]])
+        cgutils.raw_memmove(builder, target, source, arguments[4], 4)
+        return context.get_dummy_value()
+
+    return types.none(target, types.int64, source, types.int64, types.int64), generate

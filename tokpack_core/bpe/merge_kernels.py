@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from tokpack_core.bpe.intrinsics import move
 from tokpack_core.bpe.word_table_kernels import ONE
 
 FREE = -1
@@ -35,11 +36,17 @@ SHIFT = np.uint64(29)
 
 
 @njit(cache=True, forceinline=True, _nrt=False)
+def first_slot(pairs, key):  # type: ignore[no-untyped-def]
+    """The row from which on a pair is looked for."""
+    hashed = (np.uint64(key) ^ (np.uint64(key) >> SHIFT)) * FACTOR
+    return (hashed ^ (hashed >> SHIFT)) & np.uint64(pairs.shape[0] - 1)
+
+
+@njit(cache=True, forceinline=True, _nrt=False)
 def pair_slot(pairs, key):  # type: ignore[no-untyped-def]
     """The row of a pair, or the free one where it belongs."""
     mask = np.uint64(pairs.shape[0] - 1)
-    hashed = (np.uint64(key) ^ (np.uint64(key) >> SHIFT)) * FACTOR
-    slot = (hashed ^ (hashed >> SHIFT)) & mask
+    slot = first_slot(pairs, key)
     while pairs[slot, KEY] != key and pairs[slot, KEY] != FREE:
         slot = (slot + ONE) & mask
     return slot
@@ -88,12 +95,27 @@ def with_room(pairs, pool, threshold, room):  # type: ignore[no-untyped-def]
         target = np.empty(live + max(live // 4, room), np.int32)
     filled = 0
     for row in rows:
-        place = pairs[row, PLACE]
+        move(target, filled, pool, pairs[row, PLACE], pairs[row, LENGTH])
         pairs[row, PLACE] = filled
-        for k in range(place, place + pairs[row, LENGTH]):
-            target[filled] = pool[k]
-            filled += 1
+        filled += pairs[row, LENGTH]
     return target, filled
+
+
+@njit(cache=True)
+def spell(left, right, token, arena, begins):  # type: ignore[no-untyped-def]
+    """Writes the bytes of a new token after those of all others; returns the arena, which may have grown."""
+    filled = begins[token]
+    needed = filled + begins[left + 1] - begins[left] + begins[right + 1] - begins[right]
+    if needed > arena.size:
+        larger = np.empty(2 * needed, np.uint8)
+        larger[:filled] = arena[:filled]
+        arena = larger
+    for part in (left, right):
+        for at in range(begins[part], begins[part + 1]):
+            arena[filled] = arena[at]
+            filled += 1
+    begins[token + 1] = filled
+    return arena
 
 
 @njit(cache=True, forceinline=True, _nrt=False)

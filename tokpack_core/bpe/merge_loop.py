@@ -1,26 +1,25 @@
-"""Runs the loop over merges: pairs with few places in the kernel, those with many by all threads together."""
+"""Runs the loop over rounds of merges: those of few places in the kernel, those of many by all threads together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tokpack_core.bpe.merge_choice_kernel import heap_of
 from tokpack_core.bpe.merge_kernels import UNLIMITED
-from tokpack_core.bpe.merge_loop_kernel import replace, settle, share_begins, write_noted
-from tokpack_core.bpe.merge_while_kernel import heap_of, merge_while
+from tokpack_core.bpe.merge_loop_kernel import merge_rounds
+from tokpack_core.bpe.merge_round_kernels import MOST_MERGES, Scratch, merge_share, new_scratch, with_notes
 
-MANY = 4_000
-"""Places of a pair for which threads are worth while: 0.4 ms of work. Half of all the work on 155 MB of text."""
+MANY = 1_000
+"""Places of a round for which threads are worth while."""
 Pairs = tuple[npt.NDArray[np.int64], int, npt.NDArray[np.int32], int]
 """Table, entries, pool and how much of the pool is filled: see `merge_kernels`."""
 Array = npt.NDArray[Any]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class MergeLoop:
     begins: npt.NDArray[np.int64]
     merges: npt.NDArray[np.int64]
     limits: tuple[int, int, int]
-    """threshold, below_length, tie_break: see `merge_while`"""
+    """threshold, below_length, tie_break: see `merge_rounds`"""
     threads: ThreadPoolExecutor
     workers: int
 
@@ -40,17 +39,24 @@ class MergeLoop:
         Returns the number of tokens, the arena, and the length of each token in cells.
         """
         cells = np.ones(len(self.merges), np.int32)
-        scratch = scratch_of(self.workers, len(self.merges))
-        first_share = [array[:1] for array in scratch]
-        many = MANY if self.workers > 1 else UNLIMITED
+        batch = empty_batch()
+        borders = [0, *(first for first, _ in list(ranges(self.symbols, self.workers))[1:]), self.symbols.size]
+        shares = len(borders) - 1
+        scratch = new_scratch(shares, len(self.merges))
+        sides = np.zeros((2, len(self.merges)), np.int64)
+        many = MANY if shares > 1 else UNLIMITED
         rest: Any = [*pairs, *heap_of(*pairs[:2], arena, self.begins, *self.limits[1:])]
+        chosen = 0
         while True:
-            place, stop, tokens, arena, *rest = merge_while(
+            chosen, places, tokens, arena, *rest = merge_rounds(
                 self.symbols,
                 self.weights,
                 *rest,
                 cells,
-                *first_share,
+                batch,
+                chosen,
+                scratch,
+                sides,
                 arena,
                 self.begins,
                 self.merges,
@@ -58,42 +64,36 @@ class MergeLoop:
                 *self.limits,
                 many,
             )
-            if place < 0:
+            if not chosen:
                 return tokens, arena, cells
-            rest = self._merge_together(place, stop, tokens - 1, rest, cells, scratch, arena)
+            if 2 * places > scratch.notes.shape[1]:
+                scratch = with_notes(scratch, places)
+            self._make(batch, chosen, cells, scratch, rest[2], borders)
 
-    def _merge_together(
-        self, place: int, stop: int, token: int, rest: Any, cells: Array, scratch: tuple[Array, ...], arena: Array
-    ) -> Any:
-        numbers, totals, _, touched, tally = scratch
-        left, right = self.merges[token, :2]
-        pool = rest[2]
-        guesses = (place + max((stop - place) * share // self.workers, 1) for share in range(1, self.workers))
-        cuts = [place, *(share_begins(self.symbols, pool, guess, stop) for guess in guesses), stop]
-        noted = [np.empty((2, 2, after - first), np.int32) for first, after in pairwise(cuts)]
+    def _make(self, batch: Array, chosen: int, cells: Array, scratch: Scratch, pool: Array, borders: list[int]) -> None:
+        """The merges of a round, of which this thread has the first share: waking another takes a while."""
 
-        def replaced(share: int) -> int:
-            own = (numbers[share], totals[share], touched[share], *noted[share], tally[share])
-            first, after = cuts[share : share + 2]
-            return int(replace(self.symbols, self.weights, pool, first, after, left, right, token, cells, *own))
+        def make(share: int) -> None:
+            own = (share, borders[share], borders[share + 1])
+            merge_share(self.symbols, self.weights, pool, batch, chosen, cells, scratch, *own)
 
-        def written(share: int) -> None:
-            write_noted(rest[2], *noted[share], *(array[share] for array in scratch))
-
-        joined = sum(self._shared_out(replaced))
-        rest = settle(*rest, *scratch, arena, self.begins, left, right, token, joined, *self.limits)
-        self._shared_out(written)
-        return rest
-
-    def _shared_out(self, work: Callable[[int], T]) -> list[T]:
-        """What `work` makes of each share, of which this thread does the first: waking another takes a while."""
-        others = [self.threads.submit(work, share) for share in range(1, self.workers)]
-        return [work(0), *(other.result() for other in others)]
+        others = [self.threads.submit(make, share) for share in range(1, len(borders) - 1)]
+        make(0)
+        for other in others:
+            other.result()
 
 
-def scratch_of(workers: int, tokens: int) -> tuple[Array, ...]:
-    """numbers, totals, targets, touched, tally, with a share for each worker."""
-    shape = (workers, 2, tokens)
-    numbers, totals = np.zeros(shape, np.int32), np.zeros(shape, np.int64)
-    targets, touched = np.empty(shape, np.int64), np.empty(shape, np.int32)
-    return numbers, totals, targets, touched, np.zeros((workers, 4), np.int64)
+def empty_batch() -> Array:
+    return np.empty((MOST_MERGES, 5), np.int64)
+
+
+def ranges(symbols: npt.NDArray[np.int32], number: int) -> Iterator[tuple[int, int]]:
+    """About equal ranges of whole words, at most so many."""
+    first = 1
+    for place in range(1, number + 1):
+        stop = max(symbols.size * place // number, first)
+        while stop < symbols.size and symbols[stop - 1] >= 0:
+            stop += 1
+        if stop > first:
+            yield first, stop
+        first = stop

@@ -1,17 +1,20 @@
-"""One merge made by one thread: the steps of `merge_loop_kernel` in their order, with one share of scratch."""
+"""One merge made by one thread: a round of one (see `merge_round_kernels`)."""
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
-from tokpack_core.bpe.merge_loop_kernel import replace, settle, write_noted
-
-
-@njit(cache=True)
-def room_for_notes():  # type: ignore[no-untyped-def]
-    """Scratch of `merge_step`: int32 [symbols and places of neighbours, before and after, places of a pair]."""
-    return np.empty((2, 2, 1024), np.int32)
+from tokpack_core.bpe.merge_round_kernels import (
+    BEGIN,
+    END,
+    LEFT_SYMBOL,
+    RIGHT_SYMBOL,
+    TOKEN,
+    finish,
+    merge_share,
+    with_notes,
+)
+from tokpack_core.bpe.merge_settle_kernel import settle
 
 
 @njit(cache=True, nogil=True)
@@ -26,11 +29,8 @@ def merge_step(  # type: ignore[no-untyped-def]
     heap_pairs,
     heaped,
     cells,
-    numbers,
-    totals,
-    targets,
-    touched,
-    tally,
+    batch,
+    scratch,
     arena,
     begins,
     left,
@@ -38,34 +38,19 @@ def merge_step(  # type: ignore[no-untyped-def]
     token,
     place,
     stop,
-    noted,
     threshold,
     below_length,
     tie_break,
 ):
     """Makes left and right into `token`, whose bytes are spelled, at pool[place:stop].
 
-    Returns what `settle` does, and `noted`, which may be a larger one.
+    `batch` and `scratch`, of one share, are those of a round. Returns what `settle` does, and `scratch`, which may be a
+    larger one.
     """
-    if stop - place > noted.shape[2]:
-        noted = np.empty((2, 2, stop - place), np.int32)
-    joined = replace(
-        symbols,
-        weights,
-        pool,
-        place,
-        stop,
-        left,
-        right,
-        token,
-        cells,
-        numbers[0],
-        totals[0],
-        touched[0],
-        noted[0],
-        noted[1],
-        tally[0],
-    )
+    scratch = with_notes(scratch, stop - place)
+    batch[0, LEFT_SYMBOL], batch[0, RIGHT_SYMBOL], batch[0, TOKEN] = left, right, token
+    batch[0, BEGIN], batch[0, END] = place, stop
+    merge_share(symbols, weights, pool, batch, 1, cells, scratch, 0, 0, symbols.size)
     pairs, rows, pool, filled, heap_counts, heap_pairs, heaped = settle(
         pairs,
         rows,
@@ -74,20 +59,15 @@ def merge_step(  # type: ignore[no-untyped-def]
         heap_counts,
         heap_pairs,
         heaped,
-        numbers,
-        totals,
-        targets,
-        touched,
-        tally,
+        batch,
+        1,
+        scratch,
+        1,
         arena,
         begins,
-        left,
-        right,
-        token,
-        joined,
         threshold,
         below_length,
         tie_break,
     )
-    write_noted(pool, noted[0], noted[1], numbers[0], totals[0], targets[0], touched[0], tally[0])
-    return pairs, rows, pool, filled, heap_counts, heap_pairs, heaped, noted
+    finish(pool, scratch)
+    return pairs, rows, pool, filled, heap_counts, heap_pairs, heaped, scratch

@@ -13,7 +13,6 @@ again with a lower one if it was too high; that changes nothing but speed and me
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -28,7 +27,7 @@ from tokpack_core.bpe.byte_pair_kernels import (
     write_symbols,
 )
 from tokpack_core.bpe.merge_kernels import FIRST_WEIGHT, UNLIMITED, compacted, count_pairs
-from tokpack_core.bpe.merge_loop import MergeLoop, Pairs
+from tokpack_core.bpe.merge_loop import MergeLoop, Pairs, ranges
 from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, TIE_BREAKS, Merges, MergeSettings
 from tokpack_core.bpe.pretoken_counts import PretokenCounts
 from tokpack_core.errors import InputError
@@ -129,15 +128,3 @@ def byte_pairs(
 
     list(threads.map(write, range(len(borders))))
     return pairs, entries, pool, filled
-
-
-def ranges(symbols: npt.NDArray[np.int32], number: int) -> Iterator[tuple[int, int]]:
-    """About equal ranges of whole words, at most so many."""
-    first = 1
-    for place in range(1, number + 1):
-        stop = max(symbols.size * place // number, first)
-        while stop < symbols.size and symbols[stop - 1] >= 0:
-            stop += 1
-        if stop > first:
-            yield first, stop
-        first = stop

@@ -26,8 +26,8 @@ from tokpack_core.bpe.merge_kernels import (
     push,
     replace_top,
     resized,
+    spell,
 )
-from tokpack_core.bpe.merge_loop_kernel import spell
 from tokpack_core.bpe.word_table_kernels import ONE, mixed, word_key
 
 KEY, COUNT, CHAIN, TOUCHED = 0, 1, 2, 3

@@ -26,9 +26,10 @@ from tokpack_core.bpe.merge_kernels import (
     pair_slot,
     push,
     replace_top,
+    spell,
 )
-from tokpack_core.bpe.merge_loop_kernel import spell
-from tokpack_core.bpe.merge_step_kernel import merge_step, room_for_notes
+from tokpack_core.bpe.merge_round_kernels import new_scratch
+from tokpack_core.bpe.merge_step_kernel import merge_step
 from tokpack_core.bpe.word_table_kernels import ONE, mixed, word_key
 
 SPACE, COLON = 0x20, 0x3A
@@ -109,12 +110,8 @@ def merge_superwords(  # type: ignore[no-untyped-def]
             heaped += 1
     filled = pool.size
     cells = np.ones(most_tokens, np.int32)
-    numbers = np.zeros((1, 2, most_tokens), np.int32)
-    totals = np.zeros((1, 2, most_tokens), np.int64)
-    targets = np.empty((1, 2, most_tokens), np.int64)
-    touched = np.empty((1, 2, most_tokens), np.int32)
-    tally = np.zeros((1, 4), np.int64)
-    noted = room_for_notes()
+    scratch = new_scratch(1, most_tokens)
+    batch = np.empty((1, 5), np.int64)
     walked = 0
     waiting = np.full(word_counts.size + 1, -1, np.int64)
     parked = np.empty(1024, np.int64)
@@ -176,7 +173,7 @@ def merge_superwords(  # type: ignore[no-untyped-def]
         rows[token, 0], rows[token, 1], rows[token, 2], rows[token, 3] = left, right, count, walked
         pairs[slot, COUNT] = 0
         place, number = pairs[slot, PLACE], pairs[slot, LENGTH]
-        pairs, used, pool, filled, heap_counts, heap_pairs, heaped, noted = merge_step(
+        pairs, used, pool, filled, heap_counts, heap_pairs, heaped, scratch = merge_step(
             symbols,
             weights,
             pairs,
@@ -187,11 +184,8 @@ def merge_superwords(  # type: ignore[no-untyped-def]
             heap_pairs,
             heaped,
             cells,
-            numbers,
-            totals,
-            targets,
-            touched,
-            tally,
+            batch,
+            scratch,
             arena,
             begins,
             left,
@@ -199,7 +193,6 @@ def merge_superwords(  # type: ignore[no-untyped-def]
             token,
             place,
             place + number,
-            noted,
             threshold,
             UNLIMITED,
             tie_break,

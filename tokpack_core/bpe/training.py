@@ -116,13 +116,14 @@ OR_LEAVE_OUT = f"{OTHER_PRETOKENIZER}, or leave long pretokens out with `max_pre
 
 def refuse_unsplit(lengths: np.ndarray, counts: np.ndarray, remedy: str = "") -> None:
     """Few pretokens have no 99.9th percentile: they are refused if most of the text is in long ones."""
+    long = lengths > LONG_PRETOKEN
+    total = counts.sum()
+    if total - counts[long].sum() >= 0.999 * total:
+        return
     order = np.argsort(lengths)
     reached = np.cumsum(counts[order])
-    if not reached.size:
-        return
-    percentile = int(lengths[order][np.searchsorted(reached, 0.999 * reached[-1])])
-    in_long = (lengths * counts)[lengths > LONG_PRETOKEN].sum()
-    if percentile > LONG_PRETOKEN and (reached[-1] >= 1000 or 2 * in_long > (lengths * counts).sum()):
+    percentile = int(lengths[order][np.searchsorted(reached, 0.999 * total)])
+    if total >= 1000 or 2 * (lengths * counts)[long].sum() > (lengths * counts).sum():
         raise InputError(
             f"the pretokenizer hardly splits the text (one pretoken in a thousand has {percentile} bytes or more): "
             f"{remedy or OR_LEAVE_OUT}"
