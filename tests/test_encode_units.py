@@ -24,6 +24,7 @@ from tokpack_core.commands.encode import encode
 from tokpack_core.commands.encode_units import EncodeUnit, large_files, make_units
 from tokpack_core.commands.opened_tokenizer import open_tokenizer
 from tokpack_core.commands.reading import open_reading
+from tokpack_core.commands.token_files import append_file
 from tokpack_core.config import ReadConfig
 from tokpack_core.corpus.documents import read_documents
 from tokpack_core.corpus.files import SourceFile
@@ -112,6 +113,18 @@ def test_units_of_any_size_give_what_one_run_gives(
         "x.manifest.json",
         *(f"x_{key}_document.{ending}" for key in KEYS for ending in ("bin", "idx")),
     }
+
+
+def test_files_are_joined_where_the_kernel_copies_none(tmp_path: Path) -> None:
+    """/proc is such a place."""
+    (tmp_path / "a").write_bytes(b"of the folder")
+    with (tmp_path / "x").open("w+b") as file:
+        file.write(b"first ")
+        for path in (tmp_path / "a", Path("/proc/version"), tmp_path / "a"):
+            append_file(path, file)
+        file.write(b"!")
+    version = Path("/proc/version").read_bytes()
+    assert (tmp_path / "x").read_bytes() == b"first of the folder" + version + b"of the folder!"
 
 
 class Stopped(Exception):
