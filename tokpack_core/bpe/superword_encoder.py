@@ -40,7 +40,7 @@ class SuperwordEncoder:
         found = self._joinable.encode(texts)
         borders = np.zeros(found.borders.size, np.int64)
         written = merge_joined(found.ids, found.joins, found.borders, self._bridges, self._merges, borders)
-        return Encoded(found.ids[:written].copy(), borders)
+        return Encoded(found.ids[:written], borders)
 
 
 def merge_table(merges: MergeList, ranks: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:

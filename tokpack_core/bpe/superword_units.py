@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,8 @@ from tokpack_core.bpe.encoder import BpeModel, ByteBpeEncoder
 from tokpack_core.bpe.pretokenization import CHUNK_PRETOKENS, automaton_chunks
 from tokpack_core.bpe.superword_unit_kernels import cut_pieces, join_pieces, join_words
 from tokpack_core.corpus.text_buffers import text_buffers
+
+Item = TypeVar("Item", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class JoinableWords:
         self._eligible = eligible
 
     def encode(self, texts: pa.Array) -> Joined:
-        return whole(self._parts(texts), len(texts))
+        return whole(self._parts(texts), len(texts), texts.nbytes)
 
     def _parts(self, texts: pa.Array) -> Iterator[Part]:
         joined = False
@@ -91,7 +93,7 @@ class JoinablePieces:
         self._crossing = crossings(model, tokens)
 
     def encode(self, texts: pa.Array) -> Joined:
-        return whole(self._parts(texts), len(texts))
+        return whole(self._parts(texts), len(texts), texts.nbytes)
 
     def _parts(self, texts: pa.Array) -> Iterator[Part]:
         data, offsets = text_buffers(texts)
@@ -117,19 +119,32 @@ class JoinablePieces:
                 yield Part(ids, joins, id_ends[units], first)
 
 
-def whole(parts: Iterator[Part], documents: int) -> Joined:
+def whole(parts: Iterator[Part], documents: int, most: int) -> Joined:
+    """All parts in one, of up to `most` tokens; each is copied as it comes, and a single one is not."""
     borders = np.zeros(documents + 1, np.int64)
-    ids, joins = [np.empty(0, np.int32)], [np.empty(0, np.uint8)]
+    ids, joins = np.empty(0, np.int32), np.empty(0, np.uint8)
     total = 0
     for part in parts:
         borders[part.first + 1 : part.first + 1 + part.ended.size] = total + part.ended
-        ids.append(part.ids)
-        joins.append(part.joins)
+        if total == 0:
+            ids, joins = part.ids, part.joins
+        elif part.ids.size:
+            if total + part.ids.size > ids.size:
+                ids, joins = with_room(ids, most), with_room(joins, most)
+            ids[total : total + part.ids.size] = part.ids
+            joins[total : total + part.ids.size] = part.joins
         total += part.ids.size
-    joined = Joined(np.concatenate(ids), np.concatenate(joins), borders)
+    joined = Joined(ids[:total], joins[:total], borders)
     starts = borders[:-1]
     joined.joins[starts[starts < total]] = 0
     return joined
+
+
+def with_room(row: npt.NDArray[Item], size: int) -> npt.NDArray[Item]:
+    """The row with room for `size` entries; what is not written to takes no memory."""
+    larger = np.empty(size, row.dtype)
+    larger[: row.size] = row
+    return larger
 
 
 def crossings(model: BpeModel, tokens: dict[int, bytes]) -> npt.NDArray[np.bool_]:

@@ -50,7 +50,7 @@ class WholeWords:
 
     def encode(self, texts: pa.Array) -> Joined:
         """A token for each pretoken; what is not whole and eligible has no id and joins nothing."""
-        return whole(self._parts(texts), len(texts))
+        return whole(self._parts(texts), len(texts), texts.nbytes)
 
     def _parts(self, texts: pa.Array) -> Iterator[Part]:
         table = self._table
