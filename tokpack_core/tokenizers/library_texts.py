@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -11,7 +12,12 @@ import pyarrow.compute as pc
 from tokenizers import Tokenizer as Engine
 
 from tokpack_core.config import NormalizeConfig, UnicodeForm
+from tokpack_core.corpus.text_buffers import text_array, text_buffers
+from tokpack_core.tokenizers.long_documents import in_parts
+from tokpack_core.tokenizers.text_batches import BATCH_BYTES
 
+STARTS_ANEW = re.compile(r"(?=[\x00-\x7fぁ-ゖァ-ヺ㐀-䶿一-鿿가-힣])")
+"""Before such a character no unicode form changes anything: it is a starter that nothing before it composes with."""
 ForLibrary = Callable[[pa.Array], npt.NDArray[np.bool_] | None]
 Prepare = Callable[[pa.Array], pa.Array]
 
@@ -48,14 +54,24 @@ def normalized_by(engine: Engine, form: UnicodeForm) -> Prepare:
     normalization = NormalizeConfig(unicode=form, byte_order_marks="keep")
 
     def normalized(texts: pa.Array) -> pa.Array:
-        ours = normalize(texts, normalization)[0]
-        if ours is texts:
+        parts, edges = in_parts(texts, STARTS_ANEW, BATCH_BYTES)
+        ours = normalize(parts, normalization)[0]
+        if ours is parts:
             return texts
-        changed = pc.not_equal(texts, ours)
-        forms = [engine.normalizer.normalize_str(text.as_py()) for text in texts.filter(changed)]
-        return pc.replace_with_mask(texts, changed, pa.array(forms, texts.type))
+        changed = pc.not_equal(parts, ours)
+        del ours
+        forms = [engine.normalizer.normalize_str(text.as_py()) for text in parts.filter(changed)]
+        return whole_again(pc.replace_with_mask(parts, changed, pa.array(forms, parts.type)), edges)
 
     return normalized
+
+
+def whole_again(parts: pa.Array, edges: npt.NDArray[np.int64]) -> pa.Array:
+    """Documents of parts, as `in_parts` numbers them."""
+    if edges[-1] == edges.size - 1:
+        return parts
+    data, offsets = text_buffers(parts)
+    return text_array(data, offsets[edges], parts.type)
 
 
 def unchanged(texts: pa.Array) -> pa.Array:

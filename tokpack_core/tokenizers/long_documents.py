@@ -19,11 +19,13 @@ A document that has no such place in reach is encoded whole.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from tokpack_core.corpus.text_buffers import text_array, text_buffers
 from tokpack_core.tokenizers.encoded import Encoded, concatenate
 from tokpack_core.tokenizers.text_batches import BATCH_BYTES, text_batches
 
@@ -37,6 +39,12 @@ PLACES = {
     "sentencepiece_unigram": UNIGRAM,
     "modular_unigram": UNIGRAM,
 }
+BEHIND = 8
+"""Bytes before a place that its expression may look at: two characters."""
+SEARCHED = 1 << 10
+MOST_SEARCHED = 1 << 20
+"""Bytes of text that are made a string to find a place in, the first time and later."""
+CONTINUES, CONTINUATION = 0xC0, 0x80
 
 
 def encode_bounded(
@@ -48,7 +56,7 @@ def encode_bounded(
     def encode(batch: pa.Array) -> Encoded:
         if place is None or len(batch) > 1:
             return encode_batch(batch)
-        parts = pa.array(list(cut_at(batch[0].as_py(), place, limit // 4)), pa.string())
+        parts, _ = in_parts(batch, place, limit // 2)
         if len(parts) < 2:
             return encode_batch(batch)
         ids = concatenate(map(encode_batch, text_batches(parts, limit))).ids
@@ -57,11 +65,42 @@ def encode_bounded(
     return concatenate(map(encode, text_batches(texts, limit)))
 
 
-def cut_at(text: str, place: re.Pattern[str], length: int) -> Iterator[str]:
-    """Parts of the text that end at the first place after at least `length` characters, and one."""
-    start = 0
-    while start < len(text):
-        found = place.search(text, start + max(length, 1))
-        stop = found.start() if found else len(text)
-        yield text[start:stop]
-        start = stop
+def in_parts(texts: pa.Array, place: re.Pattern[str], length: int) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """Documents cut at the first place after at least `length` bytes of a part (and one character), without a copy.
+
+    Returns the parts and [documents + 1] how many of them stand before each document. A document of no more than
+    `length` bytes is one part.
+    """
+    data, offsets = text_buffers(texts)
+    cuts: list[int] = []
+    for document in np.flatnonzero(np.diff(offsets) > length).tolist():
+        at, stop = int(offsets[document]), int(offsets[document + 1])
+        while stop - at > length and (at := place_after(data, at, stop, place, length)) < stop:
+            cuts.append(at)
+    if not cuts:
+        return texts, np.arange(offsets.size)
+    edges = np.arange(offsets.size) + np.searchsorted(cuts, offsets)
+    return text_array(data, np.sort(np.concatenate([offsets, cuts])), pa.large_string()), edges
+
+
+def place_after(data: npt.NDArray[np.uint8], begin: int, stop: int, place: re.Pattern[str], length: int) -> int:
+    """The first place that is at least `length` bytes and a character behind `begin`, or the end of the text."""
+    at = character_end(data, begin + max(length, 1), stop)
+    reach = SEARCHED
+    while at < stop:
+        low = character_end(data, max(begin, at - BEHIND), stop)
+        text = data[low : character_end(data, at + reach, stop)].tobytes().decode()
+        passed = len(data[low:at].tobytes().decode())
+        found = place.search(text, passed)
+        if found:
+            return at + len(text[passed : found.start()].encode())
+        at = character_end(data, at + reach, stop)
+        reach = min(2 * reach, MOST_SEARCHED)
+    return stop
+
+
+def character_end(data: npt.NDArray[np.uint8], at: int, stop: int) -> int:
+    """The first byte from `at` on that begins a character, or `stop`."""
+    while at < stop and data[at] & CONTINUES == CONTINUATION:
+        at += 1
+    return min(at, stop)
