@@ -1,5 +1,6 @@
 """Characters and words as families of their own: counts by hand, ids in every library that opens the files."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -9,9 +10,12 @@ import tokenizers
 from transformers import AutoTokenizer
 
 from tests.tokenizer_samples import EOD, HOSTILE, PAD, SPECIAL_TOKENS, documents, ids, saved_files, train
-from tokpack_core.config import SpecialTokens, TrainConfig
+from tokpack_core.config import SpecialTokens, TrainConfig, UnicodeForm
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
+from tokpack_core.tokenizers.agreement.hard_texts import random_texts
+from tokpack_core.tokenizers.encoded import Encoded, from_lists
+from tokpack_core.tokenizers.word_level_engine import equal_word_level_encoder
 
 
 def test_characters_by_hand() -> None:
@@ -68,6 +72,36 @@ def test_the_saved_folder_gives_the_same_ids_everywhere(family: str, tmp_path: P
             assert library.encode(text).ids == expected
             assert auto.encode(text, add_special_tokens=False) == expected
     assert (auto.eos_token_id, auto.pad_token_id, auto.unk_token_id) == (0, 1, 2)
+
+
+@pytest.mark.parametrize("form", ["none", "nfkc"])
+@pytest.mark.parametrize("family", ["character", "word"])
+def test_our_encoder_takes_the_place_of_the_library(family: str, form: UnicodeForm) -> None:
+    settings = {"family": family, "vocab_size": 800, "special_tokens": SPECIAL_TOKENS}
+    made = train(TrainConfig.model_validate(settings), documents(), form)
+    content = made.as_json()  # type: ignore[attr-defined]
+    engine = tokenizers.Tokenizer.from_str(content)
+    engine.encode_special_tokens = True
+
+    def by_library(texts: pa.Array) -> Encoded:
+        encodings = engine.encode_batch_fast(texts.to_pylist(), add_special_tokens=False)
+        return from_lists([encoding.ids for encoding in encodings])
+
+    encode = equal_word_level_encoder(engine, by_library)
+    assert encode is not None
+    texts = pa.array([*documents(), *HOSTILE, *random_texts()[::5]], pa.string())
+    ours, theirs = encode(texts), by_library(texts)
+    assert ours.ids.tolist() == theirs.ids.tolist()
+    assert ours.offsets.tolist() == theirs.offsets.tolist()
+    other = json.loads(content) | {"pre_tokenizer": {"type": "WhitespaceSplit"}}
+    assert equal_word_level_encoder(tokenizers.Tokenizer.from_str(json.dumps(other)), by_library) is None
+    added = json.loads(content)
+    added["added_tokens"].append(added["added_tokens"][0] | {"id": 5000, "content": "the cat", "special": False})
+    engine = tokenizers.Tokenizer.from_str(json.dumps(added))
+    engine.encode_special_tokens = True
+    encode = equal_word_level_encoder(engine, by_library)
+    assert encode is not None
+    assert encode(pa.array(["a", "see the cat here"])).ids.tolist().count(engine.token_to_id("the cat")) == 1
 
 
 @pytest.mark.parametrize(

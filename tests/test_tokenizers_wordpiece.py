@@ -23,6 +23,7 @@ from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.byte_bpe.engine import hard_texts
 from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
 from tokpack_core.tokenizers.protocol import Tokenizer
+from tokpack_core.tokenizers.wordpiece import engine as wordpiece_engine
 from tokpack_core.tokenizers.wordpiece.engine import equal_wordpiece_encoder
 from tokpack_core.tokenizers.wordpiece.merges import learn_pieces
 
@@ -173,6 +174,10 @@ def test_our_encoder_takes_the_place_of_the_library(lowercase: bool) -> None:
     rng.shuffle(codes)
     some = pa.array(["".join(codes[start : start + 50]) for start in range(0, 100_000, 50)], pa.string())
     assert encode(some).ids.tolist() == by_library(some).ids.tolist()
+    with pytest.MonkeyPatch.context() as patch:  # long documents are normalized in parts
+        patch.setattr(wordpiece_engine, "BATCH_BYTES", 5)
+        for part in (some.slice(0, 300), texts):
+            assert encode(part).ids.tolist() == by_library(part).ids.tolist()
 
 
 def test_words_with_uncovered_characters_are_counted() -> None:

@@ -129,6 +129,12 @@ class FastEngine:
             self._encode = equal_wordpiece_encoder(self._engine, by_library, texts)
             if self._encode:
                 self.choice = EncoderChoice("tokpack")
+        elif description["model"]["type"] == "WordLevel":
+            from tokpack_core.tokenizers.word_level_engine import equal_word_level_encoder
+
+            self._encode = equal_word_level_encoder(self._engine, by_library)
+            if self._encode:
+                self.choice = EncoderChoice("tokpack")
         elif description["model"]["type"] == "Unigram":
             from tokpack_core.tokenizers.minimum_cost.engine import equal_minimum_cost_encoder
 

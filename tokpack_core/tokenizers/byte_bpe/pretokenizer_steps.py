@@ -15,7 +15,7 @@ such as 2½, or more than three of these follow each other.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -45,23 +45,33 @@ def pretokenizer_steps(pretokenizer: dict[str, Any] | None) -> PretokenizerSteps
     """None for a pretokenizer that does more than the steps that are understood."""
     if pretokenizer is None:
         return None
-    steps = pretokenizer["pretokenizers"] if pretokenizer["type"] == "Sequence" else [pretokenizer]
-    patterns = [pattern_of(step) for step in steps[:-1]]
-    counted = [place for place, step in enumerate(steps[:-1]) if counts_threes(step)]
+    steps = steps_of(pretokenizer)
+    found, last = splitting_steps(steps[:-1]), steps[-1]
+    if found is None or last["type"] != "ByteLevel" or last["add_prefix_space"]:
+        return None
+    if last["use_regex"]:
+        return replace(found, patterns=(*found.patterns, PRETOKENIZERS["gpt2"]))
+    return found if found.patterns else None
+
+
+def steps_of(pretokenizer: dict[str, Any]) -> list[dict[str, Any]]:
+    return pretokenizer["pretokenizers"] if pretokenizer["type"] == "Sequence" else [pretokenizer]
+
+
+def splitting_steps(steps: list[dict[str, Any]]) -> PretokenizerSteps | None:
+    """The same of what may stand before a last step."""
+    patterns = [pattern_of(step) for step in steps]
+    counted = [place for place, step in enumerate(steps) if counts_threes(step)]
     for place in reversed(counted):
         if place == 0 or patterns[place - 1] != DIGITS["free"]:
             return None
         patterns[place - 1 : place + 1] = [THREES_FROM_RIGHT]
-    known = [pattern for pattern in patterns if pattern is not None]
-    last = steps[-1]
-    if last["type"] != "ByteLevel" or last["add_prefix_space"] or (not known and not last["use_regex"]):
-        return None
+    known = tuple(pattern for pattern in patterns if pattern is not None)
     if len(known) < len(patterns):
         return None
-    every = (*known, PRETOKENIZERS["gpt2"]) if last["use_regex"] else tuple(known)
     if not counted and not any(step["type"] == "Digits" for step in steps):
-        return PretokenizerSteps(every)
-    return PretokenizerSteps(every, partial(matching, otherwise_split(bool(counted))))
+        return PretokenizerSteps(known)
+    return PretokenizerSteps(known, partial(matching, otherwise_split(bool(counted))))
 
 
 def pattern_of(step: dict[str, Any]) -> str | None:

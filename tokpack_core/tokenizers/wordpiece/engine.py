@@ -2,7 +2,8 @@
 
 A tokenizer.json qualifies if its model is WordPiece and its pretokenizer splits by single characters: BertPreTokenizer,
 alone or behind isolated Splits. What a character does (join a word, be one, vanish) is asked of the library itself, for
-each code point that is or may be assigned. A normalizer, such as BERT's, runs in the library, text by text. Before the
+each code point that is or may be assigned. A normalizer, such as BERT's, runs in the library, text by text; a unicode
+form only for texts that it changes. Before the
 encoder is used, its ids are compared with the library's on strings that are hard for either; one difference, and the
 library stays.
 """
@@ -20,7 +21,10 @@ from tokenizers import Tokenizer as Engine
 
 from tokpack_core.bpe.unicode_categories import CODE_POINTS
 from tokpack_core.corpus.text_buffers import text_buffers
+from tokpack_core.tokenizers.byte_bpe.engine import form_of
 from tokpack_core.tokenizers.encoded import Encoded, concatenate
+from tokpack_core.tokenizers.library_texts import STARTS_ANEW, Prepare, normalized_by, whole_again
+from tokpack_core.tokenizers.long_documents import in_parts
 from tokpack_core.tokenizers.sentencepiece.piece_trie import piece_trie
 from tokpack_core.tokenizers.sentencepiece.piece_trie_kernels import (
     ALONE,
@@ -29,9 +33,11 @@ from tokpack_core.tokenizers.sentencepiece.piece_trie_kernels import (
     DROPPED,
     encode_documents,
 )
-from tokpack_core.tokenizers.text_batches import text_batches
+from tokpack_core.tokenizers.text_batches import BATCH_BYTES, text_batches
 
 Encode = Callable[[pa.Array], Encoded]
+BY_CHARACTER = ("NFC", "NFKC", "NFD", "NFKD", "BertNormalizer", "Lowercase", "StripAccents")
+NO_PARTS = np.empty(0, np.int64)
 ASKED = (range(0xD800), range(0xE000, 0x34000), range(0xE0000, 0xE1000))
 """Where characters are assigned, or may be; all others are parts of words."""
 
@@ -46,12 +52,10 @@ def equal_wordpiece_encoder(engine: Engine, by_library: Encode, hard_texts: list
     ):
         return None
     encoder = WordPieceEncoder(description["model"], character_classes(engine))
-    normalizer = engine.normalizer
+    prepared = prepared_by(engine, description["normalizer"])
 
     def encode(texts: pa.Array) -> Encoded:
-        if normalizer is not None:
-            texts = pa.array(map(normalizer.normalize_str, texts.to_pylist()), pa.large_string())
-        return encoder.encode(texts)
+        return encoder.encode(prepared(texts))
 
     texts = pa.array([*hard_texts, *words_to_try(description["model"])], pa.string())
     ours, theirs = encode(texts), by_library(texts)
@@ -90,7 +94,31 @@ class WordPieceEncoder:
             ids,
             ends[1:],
         )
-        return Encoded(ids[: ends[-1]].copy(), ends)
+        ids.resize(ends[-1], refcheck=False)
+        return Encoded(ids, ends)
+
+
+def prepared_by(engine: Engine, description: dict[str, Any] | None) -> Prepare:
+    """Texts as the library's normalizer leaves them."""
+    form = form_of(description)
+    if form is not None:
+        return normalized_by(engine, form)
+
+    def normalized(texts: pa.Array) -> pa.Array:
+        parts, edges = in_parts(texts, STARTS_ANEW, BATCH_BYTES) if by_character(description) else (texts, NO_PARTS)
+        forms = pa.array(map(engine.normalizer.normalize_str, parts.to_pylist()), pa.large_string())
+        return whole_again(forms, edges) if edges.size else forms
+
+    return normalized
+
+
+def by_character(description: dict[str, Any] | None) -> bool:
+    """Whether a normalizer does nothing across the places where unicode forms do nothing."""
+    if description is None:
+        return False
+    if description["type"] == "Sequence":
+        return all(map(by_character, description["normalizers"]))
+    return description["type"] in BY_CHARACTER
 
 
 def splits_by_character(pretokenizer: dict[str, Any] | None) -> bool:
