@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -24,13 +25,15 @@ Prepare = Callable[[pa.Array], pa.Array]
 
 def holding(added: Sequence[str]) -> ForLibrary:
     """Which texts hold an added token that is not special, and so matches; None for none of them."""
+    if not added:
+        return lambda texts: None
+    return partial(matching, "|".join(map(re.escape, added)))
 
-    def for_library(texts: pa.Array) -> npt.NDArray[np.bool_] | None:
-        masks = [pc.match_substring(texts, content) for content in added]
-        masks = [mask for mask in masks if pc.any(mask).as_py()]
-        return np.logical_or.reduce([mask.to_numpy(zero_copy_only=False) for mask in masks]) if masks else None
 
-    return for_library
+def matching(pattern: str, texts: pa.Array) -> npt.NDArray[np.bool_] | None:
+    """Which texts hold a match of a regex of RE2, which looks for all its alternatives at once; None for none."""
+    mask = pc.match_substring_regex(texts, pattern)
+    return mask.to_numpy(zero_copy_only=False) if pc.any(mask).as_py() else None
 
 
 def any_of(one: ForLibrary, other: ForLibrary | None) -> ForLibrary:

@@ -19,15 +19,10 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from tokpack_core.bpe.automaton import DEAD, ENDS, MATCHES, compile_splits
 from tokpack_core.bpe.regex_syntax import THREES_FROM_RIGHT, Unsupported
 from tokpack_core.bpe.unicode_categories import category_lines
-from tokpack_core.tokenizers.library_texts import ForLibrary
+from tokpack_core.tokenizers.library_texts import ForLibrary, matching
 from tokpack_core.tokenizers.pretokenizers import DIGITS, PRETOKENIZERS
 
 BEFORE_THREES = r"(?=(\d{3})+(?!\d))"
@@ -100,11 +95,6 @@ def matches_everything(pattern: str) -> bool:
     table = automaton.transitions.reshape(-1, width)
     begun = table[automaton.start // width, :-1] >> 2
     return bool((begun != DEAD).all() and (table[begun // width] & (MATCHES | ENDS) != 0).all())
-
-
-def matching(pattern: str, texts: pa.Array) -> npt.NDArray[np.bool_] | None:
-    mask = pc.match_substring_regex(texts, pattern)
-    return mask.to_numpy(zero_copy_only=False) if pc.any(mask).as_py() else None
 
 
 @cache
