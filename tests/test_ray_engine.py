@@ -45,7 +45,7 @@ ROOT = Path(__file__).parent.parent
 SMALL_UNITS = """
 from tokpack_core.commands import encode_on_engine
 from tokpack_core.cli.app import app
-encode_on_engine.UNIT_BYTES = 30_000
+encode_on_engine.UNIT_BYTES = 20_000
 app()
 """
 SLEEPS = """
@@ -178,11 +178,11 @@ def test_tokpack_build_on_the_cluster_gives_the_same_datasets(cluster: RayCluste
     assert progress.search(said.read_text())
     assert any(progress.fullmatch(message) for message in run_log(tmp_path / "home"))
 
-    configured.write_text(f"engine: {{address: '{cluster.address}'}}\n")
+    configured.unlink()
     broken = next((tmp_path / "data" / "more").iterdir())
     broken.write_text(broken.read_text() + "{\n")
     failed = subprocess.run(
-        [*command, "--engine", "ray", "normalized_corpus/more"],
+        [*command, "--engine", "ray", "--ray-address", cluster.address, "normalized_corpus/more"],
         cwd=ROOT,
         env=environment,
         capture_output=True,
@@ -220,7 +220,7 @@ def test_encode_on_the_cluster_gives_the_same_bytes(cluster: RayCluster, tmp_pat
     program = [sys.executable, "-c", SMALL_UNITS, *words]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     with (tmp_path / "said").open("wb") as out:
-        first = subprocess.Popen(program, cwd=tmp_path, env=environment, stdout=out, stderr=out)
+        first = subprocess.Popen(program, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=out)
         cluster.kill_a_worker()
         while first.poll() is None and not lost.units():
             time.sleep(0.01)
@@ -228,7 +228,9 @@ def test_encode_on_the_cluster_gives_the_same_bytes(cluster: RayCluster, tmp_pat
         while first.poll() is None and joined(checkpoint) < 10:
             time.sleep(0.01)
         first.kill()
-        assert first.wait() == -signal.SIGKILL, (tmp_path / "said").read_text()
+        said, _ = first.communicate()
+        assert first.returncode == -signal.SIGKILL, (tmp_path / "said").read_text()
+        assert said == b"", "that a node was lost is no result"
     assert not list(tmp_path.glob("zh.*"))
     again = subprocess.run(program, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     assert again.returncode == 0, again.stderr

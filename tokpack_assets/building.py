@@ -25,14 +25,17 @@ from tokpack_core.stages.unit import OnProgress
 from tokpack_core.stages.unit import Progress as UnitProgress
 
 
-def build_and_show(names: list[str], retrain: bool, workers: int | None, json: bool, engine: str | None = None) -> None:
+def build_and_show(
+    names: list[str], retrain: bool, json: bool, workers: int | None, engine: str | None, ray_address: str | None
+) -> None:
     """`tokpack build`.
 
     Raises:
         TokpackError: an asset failed; says which and why.
     """
     project = load_with_schedules(configs_folder())
-    outcome = build_with_bar(project, store_folder(), names, retrain, engine_of(project, engine, workers), json)
+    where = engine_of(project, engine, workers, ray_address)
+    outcome = build_with_bar(project, store_folder(), names, retrain, where, json)
     if json:
         sys.stdout.buffer.write(orjson.dumps(as_json(outcome), option=orjson.OPT_INDENT_2, default=str) + b"\n")
     else:

@@ -39,6 +39,9 @@ def build(
     engine: Annotated[
         Literal["local", "ray"] | None, typer.Option(help="Where units run; default: as configured.")
     ] = None,
+    ray_address: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="The Ray cluster; default: as configured.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Build assets and all they stand on; what exists already is reused.
@@ -48,7 +51,7 @@ def build(
     from tokpack_assets.building import build_and_show
 
     with show_errors(json):
-        build_and_show(assets or [], retrain, workers, json, engine)
+        build_and_show(assets or [], retrain, json, workers, engine, ray_address)
 
 
 @app.command()

@@ -41,17 +41,21 @@ def reports_address() -> str:
     return (os.environ.get("TOKPACK_REPORTS") or f"http://{HOST}:{REPORTS_PORT}").rstrip("/")
 
 
-def engine_of(project: Project, name: str | None = None, workers: int | None = None) -> Engine:
+def engine_of(
+    project: Project, name: str | None = None, workers: int | None = None, address: str | None = None
+) -> Engine:
     """Where units run: as named here, else as configured.
 
     Raises:
-        TokpackError: `workers`, or TOKPACK_WORKERS, does not go with it.
+        TokpackError: `workers`, or TOKPACK_WORKERS, or `address` does not go with it.
     """
     if (name or project.engine.name) == "local":
+        if address is not None:
+            raise TokpackError("--ray-address goes with --engine ray: add it, or leave out the address")
         return LocalEngine(workers) if workers else default_engine()
     if workers:
         raise TokpackError("--workers is for the engine local: a Ray cluster uses the CPUs that its nodes offer")
-    return RayEngine(project.engine.address)
+    return RayEngine(address or project.engine.address)
 
 
 def prepare_dagster_home() -> Path:

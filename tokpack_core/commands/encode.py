@@ -11,6 +11,8 @@ Documents of text and image blocks are another matter, see `encode_images`.
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +89,9 @@ def encode(
         run = Run(reading, fields, files, options)
         try:
             if cluster is not None:
-                encode_on_engine(run, opened, cluster, quiet)
+                # Stdout is for the result: Ray, for one, prints there that a node was lost.
+                with redirect_stdout(sys.stderr):
+                    encode_on_engine(run, opened, cluster, quiet)
             else:
                 with progress("encoding", reading.bytes * len(fields), "B", quiet) as on_done:
                     run.encode(encoder, on_done)

@@ -79,6 +79,8 @@ def plan(run: Run, settings: UnitSettings, engine: Engine, quiet: bool) -> list[
     """All units. Large files are hashed first, each by one worker."""
     files = run.reading.files
     large = large_files(files, UNIT_BYTES)
+    if not large:
+        return make_units(files, UNIT_BYTES, {})
     found = {}
     done = 0
     with progress("hashing large files", sum(one.file.size for one in large), "B", quiet) as on_done:
