@@ -154,6 +154,7 @@ class StopsAfter(LocalEngine):
 def test_stopped_again_and_again_the_bytes_are_the_same(
     folder: Path, whole: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(encode_on_engine, "CHECKPOINT_SECONDS", 0)
     monkeypatch.setattr(encode_on_engine, "UNIT_BYTES", 5_000)
     made: list[int] = []
     write = encode_in_worker.write_unit
@@ -178,6 +179,25 @@ def test_stopped_again_and_again_the_bytes_are_the_same(
     assert same_output(tmp_path / "x", folder / "whole")
     assert done["counts"] == whole["counts"]
     assert done["inputs"] == whole["inputs"]
+
+
+def test_units_that_no_checkpoint_names_are_joined_again(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encode_on_engine, "UNIT_BYTES", 5_000)
+    monkeypatch.setattr(encode_on_engine, "CHECKPOINT_SECONDS", 1_000)
+    with pytest.raises(Stopped):
+        run(folder, tmp_path / "x", StopsAfter(5), resume=True)
+    checkpoint = tmp_path / ".x.unfinished" / "unfinished" / "checkpoint.json"
+    assert json.loads(checkpoint.read_bytes())["units"] == 0
+    monkeypatch.setattr(encode_in_worker, "write_unit", write_no_first_unit)
+    run(folder, tmp_path / "x", LocalEngine(1), resume=True)
+    assert same_output(tmp_path / "x", folder / "whole")
+
+
+def write_no_first_unit(settings: Any, unit: EncodeUnit, into: Path, write: Any = encode_in_worker.write_unit) -> None:
+    assert unit.number >= 5, "it is done"
+    write(settings, unit, into)
 
 
 def test_a_document_at_fault_is_named_by_file_and_line(

@@ -45,7 +45,7 @@ ROOT = Path(__file__).parent.parent
 SMALL_UNITS = """
 from tokpack_core.commands import encode_on_engine
 from tokpack_core.cli.app import app
-encode_on_engine.UNIT_BYTES = 20_000
+encode_on_engine.UNIT_BYTES, encode_on_engine.CHECKPOINT_SECONDS = 20_000, 0
 app()
 """
 SLEEPS = """

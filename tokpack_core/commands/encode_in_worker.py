@@ -84,6 +84,8 @@ def encode_unit(settings: UnitSettings, unit: EncodeUnit) -> dict[str, Any]:
             draft.mkdir()
             try:
                 write_unit(settings, unit, draft)
+                if settings.durable:
+                    fsync_all(draft)
                 publish(draft, final)
             finally:
                 shutil.rmtree(draft, ignore_errors=True)
@@ -120,12 +122,15 @@ def encoder_of(named: NamedTokenizer, options: EncodeOptions) -> tuple[OpenedTok
     return opened, Encoder(opened, options)
 
 
-def publish(draft: Path, final: Path) -> None:
-    """Gives a folder its name once it is whole on disk; one that has it already, of a worker taken for lost, stays."""
+def fsync_all(draft: Path) -> None:
     for folder, _, files in os.walk(draft):
         for name in files:
             fsync_path(Path(folder, name))
         fsync_path(Path(folder))
+
+
+def publish(draft: Path, final: Path) -> None:
+    """Gives a whole folder its name; one that has it already, of a worker taken for lost, stays."""
     try:
         os.rename(draft, final)
     except OSError:

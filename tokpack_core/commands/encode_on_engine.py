@@ -9,6 +9,7 @@ done that were ahead of it.
 from __future__ import annotations
 
 import shutil
+import time
 import uuid
 from dataclasses import replace
 from functools import partial
@@ -33,6 +34,9 @@ from tokpack_core.corpus.problems import Problems
 from tokpack_core.engine import Engine
 from tokpack_core.errors import LostUnitError
 
+CHECKPOINT_SECONDS = 2.0
+"""Between two checkpoints: one waits for the disk, and a cluster may do a hundred units in that time."""
+
 
 def encode_on_engine(run: Run, opened: OpenedTokenizer, engine: Engine, quiet: bool) -> None:
     """Encodes all of the run's files into its token files.
@@ -47,13 +51,19 @@ def encode_on_engine(run: Run, opened: OpenedTokenizer, engine: Engine, quiet: b
     run.reading.inputs = state.inputs
     run.problems = [Problems.from_json(found) for found in state.reading] or [Problems() for _ in run.fields]
     done = sum(unit.bytes for unit in units[: state.units])
+    joined: list[Path] = []
+    saved = time.monotonic()
     with progress("encoding", sum(unit.bytes for unit in units), "B", quiet) as on_done:
         on_done(done)
         try:
             for result in engine.map(partial(encode_unit, settings), units[state.units :]):
                 done += units[state.units].bytes
-                join(run, settings.folder / str(state.units), result)
+                joined.append(settings.folder / str(state.units))
+                join(run, joined[-1], result)
                 on_done(done)
+                if not settings.durable or time.monotonic() - saved >= CHECKPOINT_SECONDS:
+                    forget(run, joined, settings.durable)
+                    saved = time.monotonic()
         except LostUnitError as error:
             raise LostUnitError(f"{units[state.units].shown}: {error}") from error
 
@@ -72,7 +82,8 @@ def begin(run: Run, opened: OpenedTokenizer) -> UnitSettings:
     tokenizer = NamedTokenizer(opened.path.absolute(), opened.eod, opened.pretokenizer, opened.digest)
     options = replace(run.options, workers=1, resume=False)
     reading = run.reading
-    return UnitSettings(tokenizer, options, reading.options, reading.lang, run.fields, folder, name)
+    durable = run.options.resume
+    return UnitSettings(tokenizer, options, reading.options, reading.lang, run.fields, folder, name, durable)
 
 
 def plan(run: Run, settings: UnitSettings, engine: Engine, quiet: bool) -> list[EncodeUnit]:
@@ -92,7 +103,7 @@ def plan(run: Run, settings: UnitSettings, engine: Engine, quiet: bool) -> list[
 
 
 def join(run: Run, folder: Path, result: dict[str, Any]) -> None:
-    """Adds the result of the next unit to the run, and removes it."""
+    """Adds the result of the next unit to the run."""
     state = run.files.state
     run.files.join(folder, [Counts(**counts) for counts in result["counts"]])
     for problems, found in zip(run.problems, result["reading"], strict=True):
@@ -102,6 +113,12 @@ def join(run: Run, folder: Path, result: dict[str, Any]) -> None:
     state.encoder_warnings += [said for said in result["encoder_warnings"] if said not in state.encoder_warnings]
     state.reading = [problems.to_json() for problems in run.problems]
     state.units += 1
-    if run.options.resume:
+
+
+def forget(run: Run, joined: list[Path], durable: bool) -> None:
+    """Removes what was joined, once a checkpoint stands behind it if there are any."""
+    if durable:
         run.files.save()
-    shutil.rmtree(folder, ignore_errors=True)
+    for folder in joined:
+        shutil.rmtree(folder, ignore_errors=True)
+    joined.clear()

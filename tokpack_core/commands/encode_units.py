@@ -41,7 +41,10 @@ class NamedTokenizer:
 
 @dataclass(frozen=True)
 class UnitSettings:
-    """What all units of a run have in common; `folder` is where their results go, `run` names the run."""
+    """What all units of a run have in common.
+
+    `folder` is where their results go, `run` names the run; `durable`: what is done is to survive it.
+    """
 
     tokenizer: NamedTokenizer
     options: EncodeOptions
@@ -50,6 +53,7 @@ class UnitSettings:
     fields: tuple[str, ...]
     folder: Path
     run: str
+    durable: bool
 
 
 @dataclass(frozen=True)
