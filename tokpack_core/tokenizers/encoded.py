@@ -37,6 +37,10 @@ Encode = Callable[[pa.Array], Encoded]
 """Ids of a string array without nulls."""
 
 
+def same_ids(one: Encoded, other: Encoded) -> bool:
+    return np.array_equal(one.ids, other.ids) and np.array_equal(one.offsets, other.offsets)
+
+
 def from_lists(lists: Sequence[Sequence[int]]) -> Encoded:
     """One list of ids a document, as the libraries give them, in flat arrays."""
     offsets = np.zeros(len(lists) + 1, np.int64)

@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_texts
 from tokpack_core.tokenizers.byte_bpe.pretokenizer_steps import pretokenizer_steps
 from tokpack_core.tokenizers.byteification.token_bytes import BYTE_TO_CHARACTER, byte_level_bytes
-from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart
+from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart, same_ids
 from tokpack_core.tokenizers.library_texts import ForLibrary, Prepare, any_of, holding, normalized_by, unchanged
 
 if TYPE_CHECKING:
@@ -122,6 +121,11 @@ class FastEngine:
             self._exact = equal_encoder(self._engine, by_library)
             if self._exact:
                 self._encode, self.choice = self._exact.encode, self._exact.choice
+            elif description["model"]["byte_fallback"]:
+                from tokpack_core.tokenizers.sentencepiece.stock_file_engine import choose_for_stock_file
+
+                found, self.choice = choose_for_stock_file(self._engine, by_library)
+                self._encode = None if found is None else found.encode
         elif description["model"]["type"] == "WordPiece":
             from tokpack_core.tokenizers.wordpiece.engine import equal_wordpiece_encoder
 
@@ -204,7 +208,7 @@ def with_faster(exact: ExactBpe, texts: pa.Array) -> ExactBpe:
     """With gigatoken in the place of our encoder, if it can load the tokenizer and gives the same ids."""
     if exact.staged:
         return exact
-    from tokpack_core.tokenizers.byte_bpe.gigatoken_engine import GigatokenEncoder
+    from tokpack_core.tokenizers.byte_bpe.gigatoken_engine import OTHER_IDS, GigatokenEncoder
 
     try:
         faster = GigatokenEncoder(exact.model, exact.splits, exact.encoder.encode)
@@ -212,13 +216,8 @@ def with_faster(exact: ExactBpe, texts: pa.Array) -> ExactBpe:
         return exact
     for compared in (texts, pa.array(random_texts(), pa.string())):
         if not same_ids(faster.encode(compared), exact.encoder.encode(compared)):
-            warning = f"gigatoken {version('gigatoken')} gave other ids than the reference and is not used"
-            return replace(exact, warnings=(warning,))
+            return replace(exact, warnings=(OTHER_IDS,))
     return replace(exact, faster=faster)
-
-
-def same_ids(one: Encoded, other: Encoded) -> bool:
-    return np.array_equal(one.ids, other.ids) and np.array_equal(one.offsets, other.offsets)
 
 
 def plain_byte_bpe(model: dict[str, Any]) -> bool:

@@ -16,6 +16,7 @@ import os
 import threading
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from typing import Any
 from weakref import WeakSet
 
@@ -42,6 +43,7 @@ MOST_TEXT = 2**28
 LONG = 2**22
 """Bytes of a document from which on it is ours to encode: a pretoken of that size takes 90 MB."""
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+OTHER_IDS = f"gigatoken {version('gigatoken')} gave other ids than the reference and is not used"
 RESPELLED = {
     PRETOKENIZERS["cl100k"]: (
         r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"

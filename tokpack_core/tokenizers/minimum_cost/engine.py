@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pyarrow as pa
 from tokenizers import Tokenizer as Engine
 
@@ -18,7 +17,7 @@ from tokpack_core.bpe.regex_syntax import Unsupported
 from tokpack_core.bpe.word_memory import WordMemory
 from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_texts
 from tokpack_core.tokenizers.byte_bpe.engine import splits_and_form
-from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart
+from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart, same_ids
 from tokpack_core.tokenizers.library_texts import normalized_by
 from tokpack_core.tokenizers.minimum_cost.encoding import MinimumCostEncoder
 from tokpack_core.tokenizers.minimum_cost.model import entries_that_cost_the_same
@@ -48,5 +47,4 @@ def equal_minimum_cost_encoder(engine: Engine, by_library: Encode) -> Encode | N
     compared = pa.array(
         [*hard_texts([token["content"] for token in description["added_tokens"]]), *random_texts()], pa.string()
     )
-    ours, theirs = encode(compared), by_library(compared)
-    return encode if np.array_equal(ours.ids, theirs.ids) and np.array_equal(ours.offsets, theirs.offsets) else None
+    return encode if same_ids(encode(compared), by_library(compared)) else None
