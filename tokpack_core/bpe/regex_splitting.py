@@ -8,7 +8,8 @@ the text is split.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -24,6 +25,10 @@ LAST_NAMED = 0xFF
 """Patterns name characters up to here one by one; those beyond are better likenesses."""
 Piece = tuple[int, int, bool]
 """First character, the one after the last, and whether a regex matched it."""
+REPEATED_GROUP = regex.compile(r"\)[*+{]")
+PATIENCE = 20.0
+SLOWEST = 20_000
+"""Characters a second; ordinary patterns are 200 times as fast."""
 RUN = r"(?P<threes>\p{N}+)"
 
 
@@ -54,7 +59,8 @@ def whole_matches(text: str, patterns: list[Any]) -> list[str] | None:
     """What one regex matches, perhaps the empty string among it, if it leaves nothing out; None of any other case."""
     if len(patterns) != 1 or patterns[0].groups or as_in_16(text) is not text:
         return None
-    matches = patterns[0].findall(text)
+    with patience(patterns[0], text) as limit:
+        matches = patterns[0].findall(text, **limit)
     return matches if sum(map(len, matches)) == len(text) else None
 
 
@@ -96,11 +102,10 @@ def isolated(pattern: Any, text: str, first: int, before: bool = False) -> list[
     """The matches and what lies between them; `text` stands at `first`, and is itself a match `before` this."""
     parts: list[Piece] = []
     done = 0
-    for match in pattern.finditer(text):
-        start, stop = match.span()
+    for start, stop, group in spans(pattern, text):
         if start > done:
             parts.append((first + done, first + start, before))
-        if match.lastgroup == "threes":
+        if group == "threes":
             firsts = [start, *range(start + (stop - start - 1) % 3 + 1, stop, 3)]
             parts += [(first + a, first + b, True) for a, b in zip(firsts, [*firsts[1:], stop], strict=True)]
         elif stop > start:
@@ -109,6 +114,28 @@ def isolated(pattern: Any, text: str, first: int, before: bool = False) -> list[
     if done < len(text):
         parts.append((first + done, first + len(text), before))
     return parts
+
+
+def spans(pattern: Any, text: str) -> Iterator[tuple[int, int, str | None]]:
+    """Begin and end of each match, and the last group of it that has a name."""
+    with patience(pattern, text) as limit:
+        for match in pattern.finditer(text, **limit):
+            yield *match.span(), match.lastgroup
+
+
+@contextmanager
+def patience(pattern: Any, text: str) -> Iterator[dict[str, float]]:
+    """Arguments that end a search which backtracks without end: CPU-seconds that no other search takes.
+
+    Looking at the clock takes twice as long as to match a word, so only patterns that repeat a group do.
+    """
+    try:
+        yield {"timeout": PATIENCE + len(text) / SLOWEST} if REPEATED_GROUP.search(pattern.pattern) else {}
+    except TimeoutError:
+        raise InputError(
+            f"the pretokenizer `{pattern.pattern}` takes too long on the text that begins {text[:40]!r}: write it "
+            "without repetitions of repetitions, such as (a+)+"
+        ) from None
 
 
 def as_in_16(text: str) -> str:

@@ -27,7 +27,11 @@ def check_pretokenizer(pretokenizer: str) -> str:
         compiled = regex.compile(pretokenizer.removeprefix(REGEX))
     except regex.error as error:
         raise ValueError(f"the pretokenizer `{pretokenizer}` is no regular expression ({error}): correct it") from None
-    if compiled.fullmatch(""):
+    try:
+        empty = compiled.fullmatch("")
+    except MemoryError:
+        raise ValueError(f"the pretokenizer `{pretokenizer}` calls itself without end: correct it") from None
+    if empty:
         raise ValueError(
             f"the pretokenizer `{pretokenizer}` matches the empty string: let it match a character or more"
         )

@@ -9,6 +9,7 @@ import numpy as np
 
 from tokpack_core.errors import InputError, TokpackError
 from tokpack_core.tokenizers.encoded import Encoded
+from tokpack_core.tokenizers.panics import PanicError
 
 Documents = TypeVar("Documents", bound=Any)
 Result = TypeVar("Result")
@@ -30,14 +31,14 @@ def encode_checked(
     """
     try:
         result = encode(documents)
-    except TokpackError:
-        raise
     except Exception as error:  # what an encoder raises has no common base
+        if isinstance(error, TokpackError) and not isinstance(error, PanicError):
+            raise
         for number in range(len(documents)):
             try:
                 encode(documents.slice(number, 1))
             except Exception as one:
-                raise cannot_encode(name(number), str(one)) from error
+                raise cannot_encode(name(number), one.reason if isinstance(one, PanicError) else str(one)) from error
         raise
     encoded = tokens(result)
     ids = encoded.ids

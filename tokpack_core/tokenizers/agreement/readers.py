@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from tokenizers import Tokenizer as Engine
 
 from tokpack_core.tokenizers.agreement.normalization import differing_documents
 from tokpack_core.tokenizers.encoded import Bools, Encoded, documents_of, from_lists
+from tokpack_core.tokenizers.huggingface.model import ids_of
+from tokpack_core.tokenizers.panics import lists_or_error
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.tiktoken import export as tiktoken_export
 
@@ -106,14 +109,15 @@ def by_tokenizers(file: Path) -> Reader:
     return Reader(
         engine.get_vocab_size(),
         engine.token_to_id,
-        lambda texts: [encoding.ids for encoding in engine.encode_batch_fast(texts, add_special_tokens=False)],
+        partial(lists_or_error, partial(ids_of, engine)),
         lambda lists: engine.decode_batch(lists, skip_special_tokens=False),
     )
 
 
 def by_tiktoken(folder: Path) -> Reader:
     encoding = tiktoken_export.open_with_tiktoken(folder)
-    return Reader(encoding.n_vocab, encoding.encode_single_token, encoding.encode_ordinary_batch, encoding.decode_batch)
+    encode = partial(lists_or_error, encoding.encode_ordinary_batch)
+    return Reader(encoding.n_vocab, encoding.encode_single_token, encode, encoding.decode_batch)
 
 
 def by_sentencepiece(file: Path) -> Reader:

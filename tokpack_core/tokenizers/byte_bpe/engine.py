@@ -31,6 +31,7 @@ from tokpack_core.tokenizers.byte_bpe.pretokenizer_steps import pretokenizer_ste
 from tokpack_core.tokenizers.byteification.token_bytes import BYTE_TO_CHARACTER, byte_level_bytes
 from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart, same_ids
 from tokpack_core.tokenizers.library_texts import ForLibrary, Prepare, any_of, holding, normalized_by, unchanged
+from tokpack_core.tokenizers.panics import PanicError
 
 if TYPE_CHECKING:
     from tokpack_core.bpe.encoder import BpeModel, ByteBpeEncoder
@@ -201,7 +202,11 @@ def exact_rank_encoder(ranks: dict[bytes, int], splits: tuple[str, ...], by_libr
 
 def if_equal(exact: ExactBpe, added: list[str]) -> ExactBpe | None:
     texts = pa.array(hard_texts(added), pa.string())
-    return with_faster(exact, texts) if same_ids(exact.encode(texts), exact.by_library(texts)) else None
+    try:
+        same = same_ids(exact.encode(texts), exact.by_library(texts))
+    except PanicError:
+        return None
+    return with_faster(exact, texts) if same else None
 
 
 def with_faster(exact: ExactBpe, texts: pa.Array) -> ExactBpe:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ from tokpack_core.tokenizers.encoded import Encoded, common_beginnings, concaten
 from tokpack_core.tokenizers.huggingface import gpt2_files
 from tokpack_core.tokenizers.long_documents import encode_bounded
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
+from tokpack_core.tokenizers.panics import lists_or_error
 from tokpack_core.tokenizers.text_batches import text_batches
 from tokpack_core.tokenizers.unicode_forms import form_applied
 
@@ -100,8 +102,7 @@ class HuggingFaceTokenizer:
 
     def _encode_by_library(self, texts: pa.Array) -> Encoded:
         def encode_batch(batch: pa.Array) -> Encoded:
-            encodings = self._engine.encode_batch_fast(batch.to_pylist(), add_special_tokens=False)
-            return from_lists([encoding.ids for encoding in encodings])
+            return from_lists(lists_or_error(partial(ids_of, self._engine), batch.to_pylist()))
 
         # A regex of one's own may join what the published ones part.
         own_regex = self._metadata.settings.get("pretokenizer", "").startswith(REGEX)
@@ -122,8 +123,7 @@ class HuggingFaceTokenizer:
             self._matching.encode_special_tokens = False
         matching = self._matching
         batches = (batch.to_pylist() for batch in text_batches(texts))
-        encodings = (matching.encode_batch_fast(batch, add_special_tokens=False) for batch in batches)
-        return concatenate(from_lists([encoding.ids for encoding in batch]) for batch in encodings)
+        return concatenate(from_lists(lists_or_error(partial(ids_of, matching), batch)) for batch in batches)
 
     def added_around(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Ids that the file's post-processor puts before and after every text, such as BOS and EOS.
@@ -224,6 +224,10 @@ def load_huggingface(path: Path, metadata: Metadata, published: Mapping[str, str
     merges_file = path.with_name(MERGES_FILE_NAME)
     merges = read_merges(merges_file) if merges_file.is_file() else None
     return HuggingFaceTokenizer(engine, replace(metadata, special_tokens=roles), str(path), merges)
+
+
+def ids_of(engine: Engine, texts: list[str]) -> list[list[int]]:
+    return [encoding.ids for encoding in engine.encode_batch_fast(texts, add_special_tokens=False)]
 
 
 def read_merges(path: Path) -> pa.Table:

@@ -29,6 +29,7 @@ from tokpack_core.tokenizers.byte_bpe.engine import WORTH_LOADING, ExactBpe, exa
 from tokpack_core.tokenizers.byteification.token_bytes import ByteDecoder, vocabulary_table
 from tokpack_core.tokenizers.encoded import Encoded, concatenate, from_lists
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
+from tokpack_core.tokenizers.panics import lists_or_error
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS, splits_of
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.text_batches import text_batches
@@ -100,7 +101,7 @@ class TiktokenTokenizer:
 
     def _encode_by_library(self, texts: pa.Array) -> Encoded:
         batches = (batch.to_pylist() for batch in text_batches(texts))
-        return concatenate(from_lists(self._engine.encode_ordinary_batch(batch)) for batch in batches)
+        return concatenate(from_lists(lists_or_error(self._engine.encode_ordinary_batch, batch)) for batch in batches)
 
     def decode(self, encoded: Encoded) -> pa.Array:
         return self._byte_decoder.decode(encoded)
