@@ -240,7 +240,7 @@ def test_a_machine_that_sees_other_files_is_named(folder: Path, tmp_path: Path) 
     ):
         (tmp_path / "out").mkdir(exist_ok=True)
         with pytest.raises(
-            InputError, match=rf"{away}: is not the same on \S+, or .*; every node must see tokenizer, "
+            InputError, match=rf"{away}: the machine \S+ does not see it as .*; every node must see tokenizer, "
         ):
             run(tmp_path / "in", tmp_path / "out" / "x", Elsewhere(1), ["a.jsonl"])
 

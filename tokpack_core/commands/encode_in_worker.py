@@ -118,7 +118,7 @@ def encoder_of(named: NamedTokenizer, options: EncodeOptions) -> tuple[OpenedTok
     """The newest one is kept: choosing and proving its encoder costs a process more than a unit of text."""
     opened = open_tokenizer(named.path, named.eod, pretokenizer=named.pretokenizer)
     if opened.digest != named.digest:
-        raise InputError(f"{named.path}: is another tokenizer on {socket.gethostname()}; {SHARE_IT}")
+        raise InputError(f"{named.path}: the machine {socket.gethostname()} has another tokenizer there; {SHARE_IT}")
     return opened, Encoder(opened, options)
 
 
@@ -168,5 +168,6 @@ def require_seen(path: Path, look: Callable[[], object], expected: object) -> No
         found = None
     if found != expected:
         raise InputError(
-            f"{shown(str(path))}: is not the same on {socket.gethostname()}, or changed since the run began; {SHARE_IT}"
+            f"{shown(str(path))}: the machine {socket.gethostname()} does not see it as the calling one does, or it "
+            f"changed since the run began; {SHARE_IT}"
         )
