@@ -1,4 +1,4 @@
-"""What numba has no function for: unaligned loads and stores, the lowest bit, a prefetch, moving a range of memory."""
+"""What numba has no function for: an unaligned load, the lowest bit, a prefetch, moving a range of memory."""
 
 from __future__ import annotations
 
@@ -32,18 +32,6 @@ def load_uint64(typing_context: Any, array: Any, place: Any) -> Any:
         return builder.load(place_of_eight, align=1)
 
     return types.uint64(array, types.int64), generate
-
-
-@intrinsic
-def store_uint64(typing_context: Any, array: Any, place: Any, word: Any) -> Any:
-    """Puts a number into array[place : place + 8] of a uint8 array, little-endian; the caller sees to the room."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place_of_eight = builder.bitcast(address(context, builder, signature, arguments), INT64.as_pointer())
-        builder.store(arguments[2], place_of_eight, align=1)
-        return context.get_dummy_value()
-
-    return types.none(array, types.int64, types.uint64), generate
 
 
 @intrinsic

@@ -9,10 +9,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tokpack_core.bpe.vector_intrinsics import WIDTH
 from tokpack_core.config import ReadConfig
 from tokpack_core.corpus.batch import SCHEMA, max_text_bytes
 from tokpack_core.corpus.json_lines_kernels import INTEGER, STRING, count_lines, read_lines
 from tokpack_core.corpus.text_buffers import read_only, text_array
+from tokpack_core.corpus.utf8_kernel import is_utf8
 
 
 def batch_of_lines(run: bytes, row: int, options: ReadConfig) -> pa.RecordBatch | None:
@@ -21,15 +23,15 @@ def batch_of_lines(run: bytes, row: int, options: ReadConfig) -> pa.RecordBatch 
     `run` ends in LF; `options` ask for neither metadata nor content.
     """
     names = tuple(name for name in (options.text_field, options.id_field, options.lang_field) if name is not None)
-    if len(set(names)) < len(names) or not is_utf8(run):
-        return None
     data = np.frombuffer(run, np.uint8)
+    if len(set(names)) < len(names) or not is_utf8(data):
+        return None
     count = count_lines(data)
     spelled, borders = spelling(names)
-    out = np.empty((len(names), data.size + 8), np.uint8)
+    out = np.empty((len(names), data.size + WIDTH), np.uint8)
     offsets = np.zeros((len(names), count + 1), np.int64)
     kinds = np.zeros((count, len(names)), np.uint8)
-    if read_lines(data, spelled, borders, max_text_bytes(options), out, offsets, kinds) != count:
+    if read_lines(data, spelled, borders, max_text_bytes(options), out.reshape(-1), offsets, kinds) != count:
         return None
     columns = {name: text_array(out[f, : offsets[f, -1]], offsets[f], pa.string()) for f, name in enumerate(names)}
     kind_of = dict(zip(names, kinds.T, strict=True))
@@ -60,13 +62,3 @@ def spelling(names: tuple[str, ...]) -> tuple[npt.NDArray[np.uint8], npt.NDArray
     spelled = [name.encode() for name in names]
     borders = np.concatenate([[0], np.cumsum([len(name) for name in spelled])])
     return read_only(np.frombuffer(b"".join(spelled), np.uint8)), borders.astype(np.int64)
-
-
-def is_utf8(run: bytes) -> bool:
-    """Arrow looks at 4 GB a second."""
-    borders = pa.py_buffer(np.array([0, len(run)]))
-    try:
-        pa.Array.from_buffers(pa.large_string(), 1, [None, borders, pa.py_buffer(run)]).validate(full=True)
-    except pa.ArrowInvalid:
-        return False
-    return True

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from tokpack_core.corpus.json_string_kernels import BACKSLASH, NINE, ODD, QUOTE, SPACE, ZERO, read_string
+from tokpack_core.bpe.vector_intrinsics import BACKSLASH, QUOTE, SPACE
+from tokpack_core.corpus.json_string_kernels import NINE, ODD, ZERO, read_string
 
 Bytes = npt.NDArray[np.uint8]
 Int64s = npt.NDArray[np.int64]
@@ -188,9 +189,9 @@ def read_field(data: Bytes, i: int, out: Bytes, o: int) -> tuple[int, int, int]:
 
 @njit(cache=True, nogil=True)
 def read_line(
-    data: Bytes, i: int, names: Bytes, borders: Int64s, out: Bytes, starts: Int64s, ends: Int64s, kinds: Bytes
+    data: Bytes, i: int, names: Bytes, borders: Int64s, out: Bytes, starts: Int64s, ends: Int64s, kinds: Bytes, n: int
 ) -> int:
-    """Where the object that a line consists of ends, or ODD. Fields go to out[field, starts[field] : ends[field]]."""
+    """Where the object ends that line `n` consists of, or ODD. Fields go to out[starts[field] : ends[field]]."""
     i = skip_space(data, i)
     if data[i] != OPEN_OBJECT:
         return ODD
@@ -211,9 +212,9 @@ def read_line(
             return ODD
         i = skip_space(data, i + 1)
         if field == ODD:
-            i = skip_value(data, i, out[0], ends[0])
+            i = skip_value(data, i, out, ends[0])
         else:
-            i, ends[field], kinds[field] = read_field(data, i, out[field], starts[field])
+            i, ends[field], kinds[n, field] = read_field(data, i, out, starts[field])
         if i == ODD:
             return ODD
         i = skip_space(data, i)
@@ -230,18 +231,21 @@ def read_lines(
 ) -> int:
     """The wanted fields of every line of `data`, which ends in LF; how many lines, or ODD where a line is.
 
-    Field f of line n is out[f, offsets[f, n] : offsets[f, n + 1]] and kinds[n, f] says what it is. `longest`: bytes of
-    the longest line that is read. names, borders: the wanted fields, of different names. out: [fields, bytes + 8].
+    `out` has an equal part for each field, of at least bytes + 64. Field f of line n is
+    part f [offsets[f, n] : offsets[f, n + 1]] and kinds[n, f] says what it is. `longest`: bytes of the longest line
+    that is read. names, borders: the wanted fields, of different names.
     """
+    # Rows of a matrix would be counted references, in every loop: three times as slow.
     fields = borders.size - 1
-    ends = np.zeros(fields, np.int64)
-    starts = np.zeros(fields, np.int64)
+    part = out.size // fields
+    ends = np.arange(fields) * part
+    starts = ends.copy()
     i = lines = 0
     while i < data.size:
         start = i
         for field in range(fields):
             starts[field] = ends[field]
-        i = read_line(data, i, names, borders, out, starts, ends, kinds[lines])
+        i = read_line(data, i, names, borders, out, starts, ends, kinds, lines)
         if i == ODD:
             return ODD
         i = skip_space(data, i)
@@ -250,5 +254,5 @@ def read_lines(
         i += 1
         lines += 1
         for field in range(fields):
-            offsets[field, lines] = ends[field]
+            offsets[field, lines] = ends[field] - field * part
     return lines

@@ -1,6 +1,6 @@
 """Numba kernel: a string of JSON to the bytes that it stands for.
 
-Strings go by eight bytes at a time, as long as none is a quote, a backslash or a control character.
+Strings go by 64 bytes at a time, up to the first that is a quote, a backslash or a control character.
 """
 
 from __future__ import annotations
@@ -9,25 +9,16 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from tokpack_core.bpe.intrinsics import load_uint64, lowest_bit, store_uint64
+from tokpack_core.bpe.intrinsics import lowest_bit
+from tokpack_core.bpe.vector_intrinsics import BACKSLASH, QUOTE, SPACE, WIDTH, copy_and_find_special
 
 Bytes = npt.NDArray[np.uint8]
 
-QUOTE, BACKSLASH, SPACE = 0x22, 0x5C, 0x20
-SLASH, ZERO, NINE = 0x2F, 0x30, 0x39
+ZERO, NINE = 0x30, 0x39
 ODD = -1
-EACH = np.uint64(0x0101010101010101)
-TOP = np.uint64(0x8080808080808080)
-QUOTES, BACKSLASHES, SPACES = EACH * np.uint64(QUOTE), EACH * np.uint64(BACKSLASH), EACH * np.uint64(SPACE)
-
-
-@njit(cache=True, inline="always")
-def first_special(word: np.uint64) -> np.uint64:
-    """The top bit of the first byte that is a quote, a backslash or a control character; 0 if none is."""
-    quote, backslash = word ^ QUOTES, word ^ BACKSLASHES
-    return (
-        ((quote - EACH) & ~quote) | ((backslash - EACH) & ~backslash) | ((word - SPACES) & ~word)
-    ) & TOP  # bits above the first may be wrong: a borrow goes upwards
+ESCAPED = np.zeros(256, np.uint8)
+"""What a letter behind a backslash stands for, or 0."""
+ESCAPED[list(b'"\\/nrtbf')] = list(b'"\\/\n\r\t\b\f')
 
 
 @njit(cache=True, nogil=True)
@@ -45,29 +36,6 @@ def hex_value(data: Bytes, i: int) -> int:
         else:
             return ODD
     return value
-
-
-@njit(cache=True, nogil=True)
-def read_escape(data: Bytes, i: int, out: Bytes, o: int) -> tuple[int, int]:
-    """What the escape whose backslash stands at `i` writes goes to out[o:]; where both end, or ODD."""
-    kind = data[i + 1]
-    if kind in (QUOTE, BACKSLASH, SLASH):
-        out[o] = kind
-    elif kind == 0x6E:
-        out[o] = 0x0A
-    elif kind == 0x74:
-        out[o] = 0x09
-    elif kind == 0x72:
-        out[o] = 0x0D
-    elif kind == 0x62:
-        out[o] = 0x08
-    elif kind == 0x66:
-        out[o] = 0x0C
-    elif kind == 0x75:
-        return read_unicode_escape(data, i, out, o)
-    else:
-        return ODD, o
-    return i + 2, o + 1
 
 
 @njit(cache=True, nogil=True)
@@ -107,28 +75,33 @@ def read_unicode_escape(data: Bytes, i: int, out: Bytes, o: int) -> tuple[int, i
 def read_string(data: Bytes, i: int, out: Bytes, o: int) -> tuple[int, int]:
     """The string whose first byte stands at `i`, unescaped, goes to out[o:]; where both end, or ODD.
 
-    `out` has 8 bytes more than strings take; no escape writes more bytes than it has.
+    `out` has 64 bytes more than strings take; no escape writes more bytes than it has.
     """
     while True:
-        while i + 8 <= data.size:
-            word = load_uint64(data, i)
-            store_uint64(out, o, word)
-            special = first_special(word)
-            if special:
-                length = lowest_bit(special) >> 3
-                i += length
-                o += length
-                break
-            i += 8
-            o += 8
-        while data[i] != QUOTE and data[i] != BACKSLASH and data[i] >= SPACE:
-            out[o] = data[i]
-            i += 1
-            o += 1
+        if i + WIDTH <= data.size:
+            special = copy_and_find_special(data, i, out, o)
+            length = lowest_bit(special) if special else WIDTH
+            i += length
+            o += length
+            if not special:
+                continue
+        else:
+            while data[i] != QUOTE and data[i] != BACKSLASH and data[i] >= SPACE:
+                out[o] = data[i]
+                i += 1
+                o += 1
         if data[i] == QUOTE:
             return i + 1, o
         if data[i] != BACKSLASH:
             return ODD, o
-        i, o = read_escape(data, i, out, o)
-        if i == ODD:
+        byte = ESCAPED[data[i + 1]]
+        if byte:
+            out[o] = byte
+            i += 2
+            o += 1
+        elif data[i + 1] == 0x75:
+            i, o = read_unicode_escape(data, i, out, o)
+            if i == ODD:
+                return ODD, o
+        else:
             return ODD, o
