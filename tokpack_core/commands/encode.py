@@ -16,6 +16,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from tokpack_core.allocator import keep_freed_memory
 from tokpack_core.commands.document_encoder import EncodeOptions, Encoder
 from tokpack_core.commands.encode_on_engine import encode_on_engine
 from tokpack_core.commands.encode_run import Run
@@ -83,6 +84,7 @@ def encode(
     parameters = options.parameters() | reading.parameters()
     if options.resume and (manifest := finished_encode(output, opened, reading, parameters)):
         return manifest
+    keep_freed_memory()
     with new_output(output, endings, options.resume) as draft:
         prefixes = [draft.with_name(f"{draft.name}{stem}") for stem in stems]
         files = TokenFiles(prefixes, dtype, job_digest(opened, reading, parameters, cluster is not None))
