@@ -74,7 +74,7 @@ def test_forgetting_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) 
     engines = []
     for _ in range(2):
         assert_equal(encoder.encode(texts), expected)
-        engines.append(encoder.faster.engines.current())
+        engines.append(encoder.faster.engines.take())
     assert engines[0] is not engines[1]
     with ThreadPoolExecutor(3) as pool:
         for found in pool.map(encoder.encode, [texts] * 6):
@@ -88,22 +88,38 @@ def test_an_engine_is_begun_anew_when_the_process_has_grown_by_the_share_of_each
     assert encoder.faster is not None
     engines, growth, size = encoder.faster.engines, gigatoken_engine.GROWTH, 0
     monkeypatch.setattr(gigatoken_engine, "resident_bytes", lambda: 10**9 + size)
-    alone = engines.current()
-    alone.least = 10**9
-    with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(engines.current).result()
-        size = 2 * growth
-        assert engines.current() is alone
-        assert pool.submit(engines.current).result() is other
-        size += 1
-        begun_anew = engines.current()
-        assert begun_anew is not alone
-        assert pool.submit(engines.current).result() is not other
-        del other
-    size += growth
-    assert engines.current() is begun_anew
+    one = engines.take()
+    one.least = 10**9
+    two = engines.take()
+    size = 2 * growth
+    for own in (one, two):
+        engines.give_back(own)
+        assert engines.take() is own
     size += 1
-    assert engines.current() is not begun_anew
+    engines.give_back(one)
+    begun_anew = engines.take()
+    assert begun_anew is not one
+    engines.give_back(two)
+    assert engines.take() is not two
+    del one, own, two
+    size += growth
+    engines.give_back(begun_anew)
+    assert engines.take() is begun_anew
+    size += 1
+    engines.give_back(begun_anew)
+    assert engines.take() is not begun_anew
+
+
+def test_what_one_thread_taught_an_engine_is_there_for_the_next() -> None:
+    encoder = exact("gpt2")
+    assert encoder.faster is not None
+    engines = encoder.faster.engines
+    known = engines.take()
+    engines.give_back(known)
+    for _ in range(2):
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(engines.take).result() is known
+        engines.give_back(known)
 
 
 def test_a_regex_of_ones_own_has_our_encoder() -> None:

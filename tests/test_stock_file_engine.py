@@ -121,13 +121,13 @@ def test_long_documents_are_the_librarys(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_other_ids_are_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = stock_file("llama")
-    encode = gigatoken_engine.ThreadEngines.encode
+    encode = gigatoken_engine.LearningEngines.encode
 
-    def wrong(self: gigatoken_engine.ThreadEngines, texts: pa.Array) -> Encoded:
+    def wrong(self: gigatoken_engine.LearningEngines, texts: pa.Array) -> Encoded:
         found = encode(self, texts)
         return Encoded(np.where(np.arange(found.ids.size) == 7, 0, found.ids).astype(np.int32), found.offsets)
 
-    monkeypatch.setattr(gigatoken_engine.ThreadEngines, "encode", wrong)
+    monkeypatch.setattr(gigatoken_engine.LearningEngines, "encode", wrong)
     found, choice = choose_for_stock_file(engine, lambda texts: by_library(engine, texts))
     assert found is None
     assert choice == EncoderChoice("tokenizers", (gigatoken_engine.OTHER_IDS,))

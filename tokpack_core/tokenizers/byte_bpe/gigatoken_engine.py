@@ -4,16 +4,16 @@ Three things stand between it and exactness. It matches special tokens in text, 
 knows regexes by how they are spelled, so ours are respelled; other ones have no engine here. And its Unicode is newer
 than that of the tokenizer's library, so texts with a character whose category changed since go to our encoder.
 
-It remembers every pretoken that it ever met, about 90 bytes each. So that memory does not grow with the text, each
-thread has an engine of its own and begins a new one when the process has grown by GROWTH a thread since the last. A
-pretoken takes 22 bytes a byte while it is encoded, so documents that may have a long one go to our encoder as well.
+It remembers every pretoken that it ever met, about 90 bytes each. So that memory does not grow with the text, an engine
+is given up for a new one when the process has grown by GROWTH an engine since it was begun. Threads that encode have an
+engine each as long as a call lasts, and whatever one has learned is there for whichever comes next. A pretoken takes 22
+bytes a byte while it is encoded, so documents that may have a long one go to our encoder as well.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import threading
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -54,8 +54,8 @@ RESPELLED = {
 
 
 @dataclass(eq=False)
-class ThreadEngine:
-    """The engine of one thread.
+class LearningEngine:
+    """An engine, for one thread at a time.
 
     Attributes:
         least: the least memory that the process had since it was begun.
@@ -67,13 +67,16 @@ class ThreadEngine:
     text: int = 0
 
 
-class ThreadEngines:
-    """An engine a thread for one tokenizer.json, begun anew before it takes too much memory."""
+class LearningEngines:
+    """Engines of one tokenizer.json, as many as threads encode at once, begun anew before they take too much memory."""
 
     def __init__(self, file: str) -> None:
+        """Raises RuntimeError for a file that gigatoken cannot load."""
         self._file = file
-        self._threads = threading.local()
-        self._alive: WeakSet[ThreadEngine] = WeakSet()
+        # Taking from a list and adding to it is one step each for other threads.
+        self._idle: list[LearningEngine] = []
+        self._alive: WeakSet[LearningEngine] = WeakSet()
+        self.give_back(self.take())
 
     def encode(self, texts: pa.Array) -> Encoded:
         """`texts`: string array without nulls."""
@@ -83,25 +86,37 @@ class ThreadEngines:
             awkward.contents.NumpyArray(data, parameters={"__array__": "byte"}),
             parameters={"__array__": "bytestring"},
         )
-        own = self.current()
-        found = own.engine.encode_batch(awkward.Array(strings), parallel=False).layout
-        own.text += data.size
+        own = self.take()
+        try:
+            found = own.engine.encode_batch(awkward.Array(strings), parallel=False).layout
+            own.text += data.size
+        finally:
+            self.give_back(own)
         borders = np.asarray(found.offsets.data)
         ids = np.asarray(found.content.data)[borders[0] : borders[-1]]
         return Encoded(ids.view(np.int32), borders - borders[0])
 
-    def current(self) -> ThreadEngine:
-        """Raises RuntimeError for a file that gigatoken cannot load."""
-        own: ThreadEngine | None = getattr(self._threads, "own", None)
-        if own is not None and self._is_large(own):
-            self._alive.discard(own)
-            own = self._threads.own = None
-        if own is None:
-            own = self._threads.own = ThreadEngine(gigatoken.Tokenizer.from_json(self._file), resident_bytes())
-            self._alive.add(own)
+    def take(self) -> LearningEngine:
+        """The one that was given back last, unless it takes too much memory, or a new one."""
+        try:
+            own = self._idle.pop()
+        except IndexError:
+            return self._begun()
+        if not self._is_large(own):
+            return own
+        self._alive.discard(own)
+        del own
+        return self._begun()
+
+    def give_back(self, own: LearningEngine) -> None:
+        self._idle.append(own)
+
+    def _begun(self) -> LearningEngine:
+        own = LearningEngine(gigatoken.Tokenizer.from_json(self._file), resident_bytes())
+        self._alive.add(own)
         return own
 
-    def _is_large(self, own: ThreadEngine) -> bool:
+    def _is_large(self, own: LearningEngine) -> bool:
         size = resident_bytes()
         own.least = min(own.least, size)
         return size - own.least > GROWTH * len(self._alive) or (not size and own.text > MOST_TEXT)
@@ -115,10 +130,9 @@ class GigatokenEncoder:
 
         Raises Unsupported for what it cannot load.
         """
-        self.engines = ThreadEngines(tokenizer_json(model, splits))
         self._by_other = by_other
         try:
-            self.engines.current()
+            self.engines = LearningEngines(tokenizer_json(model, splits))
         except RuntimeError as error:
             raise Unsupported(str(error)) from None
 

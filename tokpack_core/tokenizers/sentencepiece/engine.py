@@ -20,7 +20,7 @@ from tokpack_core.config import NormalizeConfig, UnicodeForm
 from tokpack_core.corpus.normalization import normalize
 from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_texts
-from tokpack_core.tokenizers.byte_bpe.gigatoken_engine import OTHER_IDS, ThreadEngines
+from tokpack_core.tokenizers.byte_bpe.gigatoken_engine import OTHER_IDS, LearningEngines
 from tokpack_core.tokenizers.encoded import Bools, Encode, Encoded, encode_apart, same_ids
 from tokpack_core.tokenizers.long_documents import encode_bounded
 
@@ -30,7 +30,7 @@ class SentencePieceEngine:
     """`encode` gives the library's ids in any number of threads."""
 
     by_library: Encode
-    engines: ThreadEngines
+    engines: LearningEngines
     family: str
     unicode: UnicodeForm
     apart: str | None
@@ -58,8 +58,7 @@ def choose_engine(
     """The engine, if there is one with the same ids, and what to say of it; `special`: strings of special tokens."""
     library = EncoderChoice("sentencepiece")
     try:
-        engines = ThreadEngines(without_rules(sentencepiece_to_tokenizer_json(model), unicode))
-        engines.current()
+        engines = LearningEngines(without_rules(sentencepiece_to_tokenizer_json(model), unicode))
     except (ValueError, RuntimeError):  # another kind of model, or one that it does not load
         return None, library
     engine = SentencePieceEngine(by_library, engines, family, unicode, apart)

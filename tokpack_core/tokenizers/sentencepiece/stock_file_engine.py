@@ -20,7 +20,7 @@ from tokenizers import Tokenizer as Engine
 from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_texts
-from tokpack_core.tokenizers.byte_bpe.gigatoken_engine import LONG, OTHER_IDS, ThreadEngines
+from tokpack_core.tokenizers.byte_bpe.gigatoken_engine import LONG, OTHER_IDS, LearningEngines
 from tokpack_core.tokenizers.byteification.token_bytes import META_SPACE
 from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart, same_ids
 
@@ -40,7 +40,7 @@ class StockFileEngine:
     """`encode` gives the library's ids in any number of threads."""
 
     by_library: Encode
-    engines: ThreadEngines
+    engines: LearningEngines
 
     def encode(self, texts: pa.Array) -> Encoded:
         """`texts`: string array without nulls."""
@@ -53,9 +53,8 @@ def choose_for_stock_file(engine: Engine, by_library: Encode) -> tuple[StockFile
     description: dict[str, Any] = json.loads(engine.to_str())
     added = [token["content"] for token in description["added_tokens"]]
     description["added_tokens"] = [token for token in description["added_tokens"] if not token["special"]]
-    found = StockFileEngine(by_library, ThreadEngines(json.dumps(description, ensure_ascii=False)))
     try:
-        found.engines.current()
+        found = StockFileEngine(by_library, LearningEngines(json.dumps(description, ensure_ascii=False)))
     except RuntimeError:
         return None, EncoderChoice("tokenizers")
     compared = pa.array([*hard_texts(added), *random_texts(), *SPACES], pa.string())
