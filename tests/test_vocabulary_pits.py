@@ -1,5 +1,6 @@
 """Each pit is found in a tokenizer that has it, and not in one that has it not."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,28 @@ def test_the_defaults_of_sentencepiece_are_pits(tmp_path: Path) -> None:
     )
     theirs = registry.load(tmp_path / "theirs.model")
     assert {"chinese_punctuation", "indentation", "rare_characters", "leading_space"} <= set(failed(theirs, "zh"))
+
+
+@pytest.mark.parametrize(
+    ("part", "found"),
+    [
+        ({"normalizer": {"type": "Lowercase"}}, ["compatibility_characters"]),
+        ({"normalizer": {"type": "Strip", "strip_left": True, "strip_right": True}}, ["indentation", "leading_space"]),
+        ({"normalizer": {"type": "Replace", "pattern": {"Regex": " +"}, "content": " "}}, ["indentation"]),
+        ({"normalizer": {"type": "Replace", "pattern": {"String": "，"}, "content": ","}}, ["chinese_punctuation"]),
+        (
+            {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}},
+            ["indentation", "leading_space"],
+        ),
+    ],
+)
+def test_each_pit_is_named_and_no_other(part: dict[str, object], found: list[str], tmp_path: Path) -> None:
+    file = json.loads(trained("byte_bpe", "none")._engine.to_str())  # type: ignore[attr-defined]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(file | part), encoding="utf-8")
+    other = registry.load(tmp_path)
+    assert failed(other) == found
+    if "pre_tokenizer" in part:
+        assert "a space before it" in pits(other)["indentation"].explanation
 
 
 def test_what_nfkc_makes_of_text_is_found() -> None:
