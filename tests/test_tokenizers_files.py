@@ -206,6 +206,17 @@ def test_a_special_token_that_is_ordinary_text_is_refused(tmp_path: Path) -> Non
         registry.load(saved_json(llama_like(), tmp_path), SpecialTokens(eod="ab"))
 
 
+def test_a_published_bos_that_is_ordinary_text_is_left_out_and_such_an_eod_refused(tmp_path: Path) -> None:
+    path = saved_json(llama_like(), tmp_path)
+    named = {"bos_token": "ab", "pad_token": "ab", "eos_token": "</s>"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(named), "utf-8")
+    assert registry.load(path).special_tokens == {"eod": 2}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(named | {"eos_token": "ab"}), "utf-8")
+    with pytest.raises(InputError, match=r"ordinary text gives the id of special token 'ab' \(eod\): name one"):
+        registry.load(path)
+    assert registry.load(path, SpecialTokens(eod="</s>")).special_tokens == {"eod": 2}
+
+
 def test_ids_with_holes_have_a_row_each_and_a_size_beyond_the_last(tmp_path: Path) -> None:
     vocab = {"a": 0, "b": 1, "ab": 5}
     engine = Engine(models.BPE(vocab, [("a", "b")]))
