@@ -97,6 +97,11 @@ def in_processes(function: Callable[[Item], Result], items: Sequence[Item], work
         pool.shutdown(wait=True, cancel_futures=True)
 
 
+def threads_of_each(engine: Engine, units: int) -> int:
+    """Threads that each of so many units may use, where there are fewer units than workers on this machine."""
+    return max(engine.workers // max(units, 1), 1) if isinstance(engine, LocalEngine) else 1
+
+
 def map_in_threads(
     function: Callable[[Item], Result], items: Iterable[Item], weight: Callable[[Item], int], workers: int
 ) -> Iterator[Result]:

@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from tokpack_core.config import Project
 from tokpack_core.config.vision import VisionConfig
 from tokpack_core.corpus.content import per_text_block
+from tokpack_core.engine import map_in_threads
 from tokpack_core.errors import ConfigError
 from tokpack_core.megatron.indexed_dataset import dtype_for
 from tokpack_core.megatron.shards import ShardWriter
@@ -201,10 +202,13 @@ def make_unit(tokenizer: ObjectRef, tokenizer_folder: Path, framing: Framing, pa
         library_versions(*tokenizer_stage.LIBRARIES, "pyarrow"),
     )
     write = partial(write_shard, tokenizer_folder, framing, part.path, part.sha256)
-    return Unit(action, write, part.bytes, (ObjectFile(tokenizer), part.file))
+    return Unit(action, write, part.bytes, (ObjectFile(tokenizer), part.file), in_threads=True)
 
 
-def write_shard(tokenizer_folder: Path, framing: Framing, part: Path, part_sha256: str, folder: Path) -> dict[str, Any]:
+def write_shard(
+    tokenizer_folder: Path, framing: Framing, part: Path, part_sha256: str, folder: Path, threads: int = 1
+) -> dict[str, Any]:
+    """Row groups are encoded in `threads` and written in order, so the bytes do not depend on their number."""
     tokenizer = tokenizer_stage.load(tokenizer_folder)
     counts: Counter[str] = Counter()
     images = ImageCounts()
@@ -213,15 +217,27 @@ def write_shard(tokenizer_folder: Path, framing: Framing, part: Path, part_sha25
         ShardWriter(folder / "part", dtype_for(tokenizer.vocab_size), tokenizer.vocab_size) as shard,
         pq.ParquetWriter(folder / DOCUMENTS, schema, compression="zstd") as documents,
     ):
-        for batch in bounded_batches(read_part(part, [*DESCRIBED, "text"]), framing.vision):
-            encoded, spans, found = encode_described(tokenizer, batch, framing)
+        batches = bounded_batches(read_part(part, [*DESCRIBED, "text"]), framing.vision)
+        encode = partial(encode_with_rows, tokenizer, framing)
+        for encoded, rows, found in map_in_threads(encode, batches, text_bytes, threads):
             shard.append(encoded)
-            rows = document_rows(batch, encoded, spans)
             documents.write_batch(rows)
             counts.update(count_rows(rows))
             images += found
     described = {"part": part_sha256} | {name: counts[name] for name in SUMMED} | encoder_choice(tokenizer).as_json()
     return described | ({"vision": images.as_dict()} if framing.vision else {})
+
+
+def encode_with_rows(
+    tokenizer: Tokenizer, framing: Framing, batch: pa.RecordBatch
+) -> tuple[Encoded, pa.RecordBatch, ImageCounts]:
+    """The documents of a batch, and what documents.parquet says of them."""
+    encoded, spans, found = encode_described(tokenizer, batch, framing)
+    return encoded, document_rows(batch, encoded, spans), found
+
+
+def text_bytes(batch: pa.RecordBatch) -> int:
+    return int(batch["text"].nbytes)
 
 
 def encode_described(

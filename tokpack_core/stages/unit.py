@@ -12,12 +12,11 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from tokpack_core.engine import Engine, LocalEngine
+from tokpack_core.engine import Engine, LocalEngine, threads_of_each
 from tokpack_core.errors import StoreError
 from tokpack_core.stages.file_errors import file_errors
 from tokpack_core.store import actions, leases, objects, publication
@@ -29,7 +28,7 @@ from tokpack_core.store.store import MARKER, Store
 SMALL_WORK = 4 * 10**6
 """Bytes of input below which starting worker processes, about 2 s, costs more than it gains."""
 
-Build = Callable[[Path], dict[str, Any]]
+Build = Callable[..., dict[str, Any]]
 """Writes files into an empty folder and returns the counts for the manifest; picklable, of an installed package."""
 
 
@@ -42,12 +41,14 @@ class Unit:
         build: does the work.
         weight: bytes of input, for progress.
         reads: files of the store that `build` opens.
+        in_threads: `build` takes `threads`, how many of them it may use.
     """
 
     action: Action
     build: Build
     weight: int = 1
     reads: tuple[ObjectFile, ...] = ()
+    in_threads: bool = False
 
 
 @dataclass(frozen=True)
@@ -166,13 +167,19 @@ def build_units(
     total = sum(unit.weight for unit in units)
     if total < SMALL_WORK:
         engine = LocalEngine(1)
+    threads = threads_of_each(engine, len(units))
     begin = time.monotonic()
     done = 0
     built: dict[str, ObjectRef] = {}
     work = partial(run_unit_in_worker, store, lease.name)
-    for number, (unit, ref) in enumerate(zip(units, engine.map(work, units), strict=True), 1):
+    built_so = [with_threads(unit, threads) for unit in units]
+    for number, (unit, ref) in enumerate(zip(units, engine.map(work, built_so), strict=True), 1):
         built[unit.action.key] = ref
         done += unit.weight
         seconds = time.monotonic() - begin
         on_progress(Progress(unit.action.stage, number, len(units), done, total, seconds))
     return built
+
+
+def with_threads(unit: Unit, threads: int) -> Unit:
+    return replace(unit, build=partial(unit.build, threads=threads)) if unit.in_threads else unit
