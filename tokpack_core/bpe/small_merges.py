@@ -32,7 +32,9 @@ def learn_merges_in_python(words: Mapping[bytes, int], settings: MergeSettings) 
         while least > vocabulary.least and not vocabulary.full:
             rare = RarePairs(vocabulary, symbols, weights, least)
             rare.run()
-            symbols, weights, least = *rare.left_over(), rare.least
+            least = rare.least
+            if not vocabulary.full:
+                symbols, weights = rare.left_over()
     rows = np.array(vocabulary.merged, np.int64).reshape(-1, 3)
     return Merges(vocabulary.tokens, rows[:, 0].astype(np.int32), rows[:, 1].astype(np.int32), rows[:, 2].copy())
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -69,7 +70,10 @@ class ByteDecoder:
         rows[vocabulary["id"].to_numpy()] = np.arange(len(vocabulary))
         tokens = vocabulary["token"].combine_chunks().cast(pa.large_binary())
         self._tokens = tokens.take(pa.array(rows, mask=rows < 0))
-        self._begins_with_space = np.array([(token or b"")[:1] == b" " for token in self._tokens.to_pylist()], bool)
+
+    @cached_property
+    def _begins_with_space(self) -> npt.NDArray[np.bool_]:
+        return np.array([(token or b"")[:1] == b" " for token in self._tokens.to_pylist()], bool)
 
     def decode(self, encoded: Encoded, drop_first_space: bool = False) -> pa.Array:
         """Strings of the documents; `drop_first_space` leaves out the space that an encoder put before each text."""
