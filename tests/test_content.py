@@ -17,7 +17,6 @@ from tokpack_core.config import CorpusConfig, NormalizeConfig, ReadConfig
 from tokpack_core.config.vision import VisionConfig
 from tokpack_core.corpus.content import identities, is_image, text_blocks, with_text_blocks
 from tokpack_core.corpus.documents import read_documents
-from tokpack_core.corpus.normalization import NormalizationReport
 from tokpack_core.corpus.problems import Problems
 from tokpack_core.errors import InputError
 from tokpack_core.stages.normalize import normalized_batch
@@ -145,7 +144,7 @@ def test_blocks_are_normalized_each_by_itself(
     batch = batch.slice(min(first, batch.num_rows - 1))
     documents = documents[min(first, len(documents) - 1) :]
     config = CorpusConfig(paths=["x"], content_field="content", normalize=NormalizeConfig(line_ends="lf"))
-    normalized = normalized_batch(batch, "x", config, NormalizationReport())
+    normalized, _ = normalized_batch(batch, "x", config)
     expected = [
         [
             block["text"].removeprefix("\ufeff").replace("e\u0301", "é").replace("\r\n", "\n")

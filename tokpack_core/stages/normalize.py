@@ -36,6 +36,7 @@ from tokpack_core.corpus.files import SourceFile
 from tokpack_core.corpus.normalization import NormalizationChanges, NormalizationReport, normalize
 from tokpack_core.corpus.problems import Problems
 from tokpack_core.corpus.splits import assign_splits
+from tokpack_core.engine import map_in_threads
 from tokpack_core.errors import InputError
 from tokpack_core.stages import corpus as corpus_stage
 from tokpack_core.stages.asset import Built, Workplace, current, finish, read_json, write_json
@@ -137,22 +138,31 @@ def make_unit(config: CorpusConfig, run: list[InventoryFile], sources: dict[str,
         library_versions("pyarrow", "orjson", "zstandard"),
     )
     inputs = [(sources[file.name], file) for file in run]
-    return Unit(action, partial(write_unit, config, inputs), sum(file.size for file in run))
+    return Unit(action, partial(write_unit, config, inputs), sum(file.size for file in run), in_threads=True)
 
 
-def write_unit(config: CorpusConfig, inputs: list[tuple[SourceFile, InventoryFile]], folder: Path) -> dict[str, Any]:
+def write_unit(
+    config: CorpusConfig, inputs: list[tuple[SourceFile, InventoryFile]], folder: Path, threads: int = 1
+) -> dict[str, Any]:
+    """Batches are normalized in `threads` and written in order, so the bytes do not depend on their number."""
     problems = Problems()
     report = NormalizationReport()
     changed: list[pa.RecordBatch] = []
     writer = PartWriter(folder, PART_SCHEMA if config.content_field is None else CONTENT_PART_SCHEMA)
     options = ReadConfig(**config.model_dump(include=set(ReadConfig.model_fields)))
     for source, file in inputs:
-        for batch in read_source(source, file, options, problems):
-            normalized = normalized_batch(batch, file.name, config, report)
+        normalize_one = partial(with_normalized, config, file.name)
+        batches = read_source(source, file, options, problems)
+        for batch, normalized, changes in map_in_threads(
+            normalize_one, batches, pa.RecordBatch.get_total_buffer_size, threads
+        ):
+            report.add(normalized["lang"], changes)
             writer.write(normalized)
             if sum(map(len, changed)) < CHANGED_DOCUMENTS:
                 raw, new = text_blocks(batch), text_blocks(normalized)
                 changed.append(changed_by_unicode_form(raw, new, config.normalize))
+                del raw, new
+            del batch, normalized
     writer.close()
     sample = pa.Table.from_batches(changed, schema=CHANGED_SCHEMA).slice(0, CHANGED_DOCUMENTS)
     pq.write_table(sample, folder / CHANGED, compression="zstd")
@@ -170,9 +180,16 @@ def read_source(
         yield from read_documents(path, file.name, options, problems)
 
 
+def with_normalized(
+    config: CorpusConfig, source: str, batch: pa.RecordBatch
+) -> tuple[pa.RecordBatch, pa.RecordBatch, NormalizationChanges]:
+    return batch, *normalized_batch(batch, source, config)
+
+
 def normalized_batch(
-    batch: pa.RecordBatch, source: str, config: CorpusConfig, report: NormalizationReport
-) -> pa.RecordBatch:
+    batch: pa.RecordBatch, source: str, config: CorpusConfig
+) -> tuple[pa.RecordBatch, NormalizationChanges]:
+    """The documents of a batch as rows of a part, and what was changed in each."""
     texts, changes = normalize(text_blocks(batch), config.normalize)
     content = []
     if has_content(batch):
@@ -180,14 +197,13 @@ def normalized_batch(
         texts, cut = with_text_blocks(batch["content"], texts)
         content.append(cut)
     langs = pc.fill_null(batch["lang"], config.lang) if config.lang else batch["lang"]
-    report.add(langs, changes)
     ids = batch["id"]
     if config.id_field is None:
         ids = text_ids(identities(texts, content[0]) if content else texts)
     splits = assign_splits(ids, config.splits, config.split_seed)
     sources = pa.repeat(pa.scalar(source), len(batch))
     columns = [ids, texts, langs, sources, batch["row"], splits, batch["metadata"], *content]
-    return pa.record_batch(columns, schema=CONTENT_PART_SCHEMA if content else PART_SCHEMA)
+    return pa.record_batch(columns, schema=CONTENT_PART_SCHEMA if content else PART_SCHEMA), changes
 
 
 def by_document(changes: NormalizationChanges, content: pa.Array) -> NormalizationChanges:

@@ -22,7 +22,6 @@ from tokpack_core.config import CorpusConfig, ReadConfig
 from tokpack_core.corpus.content import CONTENT
 from tokpack_core.corpus.documents import read_documents
 from tokpack_core.corpus.files import Identity, identity, require_unchanged, source_path
-from tokpack_core.corpus.normalization import NormalizationReport
 from tokpack_core.corpus.problems import Problems
 from tokpack_core.corpus.remote import fetched, is_url
 from tokpack_core.errors import InputError
@@ -155,7 +154,7 @@ class SourceTexts:
             chosen = np.isin(there, rows)
             if chosen.any():
                 drawn = batch.filter(pa.array(chosen))
-                normalized = normalize_stage.normalized_batch(drawn, name, config, NormalizationReport())
+                normalized, _ = normalize_stage.normalized_batch(drawn, name, config)
                 places = pa.array(first + np.searchsorted(rows, there[chosen]))
                 yield pa.record_batch([places, *(normalized[column] for column in schema.names[1:])], schema=schema)
             if there[-1] >= rows[-1]:

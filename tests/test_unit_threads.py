@@ -1,4 +1,4 @@
-"""Workers without a unit of their own help to encode the shards of others, and no byte tells."""
+"""Workers without a unit of their own help with those of others, and no byte tells."""
 
 import json
 from pathlib import Path
@@ -10,8 +10,9 @@ import pytest
 from tests.small_project import write_small_project
 from tests.test_graph import tree_digest
 from tokpack_core.engine import LocalEngine, threads_of_each
-from tokpack_core.stages import normalize, shards
+from tokpack_core.stages import corpus, normalize, shards
 from tokpack_core.stages import tokenizer as tokenizer_stage
+from tokpack_core.stages.asset import current
 from tokpack_core.stages.sample import corpus_parts
 from tokpack_core.stages.shards import Framing
 from tokpack_core.stages.unit import Unit, run_units
@@ -19,29 +20,37 @@ from tokpack_core.store import objects
 from tokpack_core.store.actions import Action
 from tokpack_core.store.store import open_store
 
-UP_TO_SHARDS = ("corpus/docs", "corpus/code", "normalized_corpus/docs", "normalized_corpus/code")
+
+def outputs(one: Unit, folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Counts and digests of what a unit makes with three threads, which are those with one."""
+    found = []
+    for threads in (1, 3):
+        out = folder / f"{threads}"
+        out.mkdir(parents=True)
+        found.append((one.build(out, threads=threads), tree_digest(out)))
+    assert found[0] == found[1]
+    return found[1]
 
 
 def test_threads_change_no_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(normalize, "ROW_GROUP_BYTES", 20_000)
     project = write_small_project(tmp_path)
-    lines = [json.dumps({"id": f"row {row}", "text": f"row {row}. " * 100, "lang": "en"}) + "\n" for row in range(6000)]
+    lines = [json.dumps({"id": f"row {n}", "text": f"cafe\u0301 {n}. " * 90, "lang": "en"}) + "\n" for n in range(6000)]
     (project.folder / "data" / "docs" / "long.jsonl").write_text("".join(lines))
-    project.build(*UP_TO_SHARDS, "tokenizer_model/bpe_600")
+    project.build("corpus/docs", "corpus/code", "normalized_corpus/docs", "normalized_corpus/code")
     work = project.work()
+    sources = {file.name: file for file in corpus.source_files(work, "docs")}
+    files = corpus.read_inventory(current(work, "corpus/docs")[1])
+    counts, digests = outputs(normalize.make_unit(work.project.corpora["docs"], files, sources), tmp_path / "parts")
     (part,) = corpus_parts(work, "docs")
+    assert digests["part-00000.parquet"] == part.sha256
+    assert counts["documents"] == part.documents > 6000
     with pq.ParquetFile(part.path) as parquet:
         assert parquet.num_row_groups > 5
-    _, folder = tokenizer_stage.current_tokenizer(work, "bpe_600")
-    found, counts = [], []
-    for threads in (1, 3):
-        out = tmp_path / f"{threads}"
-        out.mkdir()
-        counts.append(shards.write_shard(folder, Framing(False), part.path, part.sha256, out, threads))
-        found.append(tree_digest(out))
-    assert found[0] == found[1]
-    assert counts[0] == counts[1]
-    assert counts[0]["documents"] == part.documents
+    project.build("tokenizer_model/bpe_600")
+    tokenizer = tokenizer_stage.current_tokenizer(work, "bpe_600")
+    counts, _ = outputs(shards.make_unit(*tokenizer, Framing(False), part), tmp_path / "shards")
+    assert counts["documents"] == part.documents
 
 
 @pytest.mark.parametrize(("workers", "units", "threads"), [(1, 1, 1), (2, 1, 2), (2, 2, 1), (8, 3, 2), (2, 5, 1)])
