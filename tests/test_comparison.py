@@ -10,7 +10,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from tests.command_line import refused, tokpack
-from tests.tokenizer_samples import train
+from tests.tokenizer_samples import train, trained
 from tokpack_core.comparison.bootstrap import effect_size, holm, paired_difference
 from tokpack_core.comparison.chinese_script import with_chinese_scripts
 from tokpack_core.comparison.comparison import compare, verdict
@@ -287,3 +287,26 @@ def test_what_cannot_be_compared(project: Path) -> None:
         project, "compare", "--tokenizer", "bytes", "--baseline", "x", *base
     )
     assert not (project / "no").exists()
+
+
+@pytest.mark.parametrize("texts", [[], [["", ""]]])
+def test_no_text_is_no_comparison(texts: list[list[str]]) -> None:
+    batches = [pa.record_batch({"text": one, "lang": pa.array([None] * len(one), pa.string())}) for one in texts]
+    with pytest.raises(InputError, match="no text to compare"):
+        measure([Candidate("bpe", trained("byte_bpe"))], iter(batches))
+
+
+def test_white_space_gives_wordpiece_nothing_to_compare() -> None:
+    batch = pa.record_batch({"text": [" ", "\n"], "lang": pa.array([None, None], pa.string())})
+    with pytest.raises(InputError, match="wordpiece has no token"):
+        measure([Candidate("bpe", trained("byte_bpe")), Candidate("wordpiece", trained("wordpiece"))], iter([batch]))
+
+
+def test_sentences_without_a_token_have_no_ratio() -> None:
+    candidates = [Candidate("one", trained("byte_bpe")), Candidate("other", trained("byte_bpe"))]
+    batch = pa.record_batch({"text": ["the cat"], "lang": ["en"]})
+    parallel = ParallelText(1, {"en": pa.array(["the cat"]), "zh": pa.array([""])})
+    rows = compare(candidates, measure(candidates, iter([batch])), "one", parallel)["parallel"]
+    found = {(row["tokenizer"], row["lang"]): (row["ratio"], row["low"], row["verdict"]) for row in rows}
+    assert found["other", "zh"] == (None, None, "too few documents")
+    assert found["other", "en"] == (1.0, 1.0, "too few documents")

@@ -144,6 +144,55 @@ def test_a_tokenizer_changes_no_text_of_a_mixture(tmp_path: Path, trained: str, 
             load_project(folder)
 
 
+EOD = 'special_tokens: {eod: "<|endoftext|>"}'
+OF_BYTES = "vocab_size: 3000, train_on: {zh_web: 1}, " + EOD
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("family: litetoken, base: pieces, train_on: {zh_web: 1}", r"base: no litetoken can be made from a sentence"),
+        ("family: litetoken, base: picky, train_on: {zh_web: 1}", r"base: no litetoken .* with `delete_threshold`"),
+        ("family: supertokens, base: ranks, train_on: {zh_web: 1}", r"base: no supertokens .* a file in \.tiktoken"),
+        (
+            "family: minimum_cost, base: words, train_on: {zh_web: 1}",
+            r"base: no minimum_cost .* from a wordpiece, only",
+        ),
+        ("family: supertokens, base: picky, max_words: 1, train_on: {zh_web: 1}", "`max_words` 1 leaves no phrase"),
+        (f"family: superbpe, transition_size: 3001, {OF_BYTES}", r"`transition_size` 3001 is not between 257 .* 3000"),
+        (f"family: superbpe, transition_size: 256, {OF_BYTES}", r"`transition_size` 256 is not between 257 "),
+        (f'family: boundless_bpe, mergeable: "(", {OF_BYTES}', r"`mergeable`, `\(`, is no regular expression"),
+        ("family: cnf_mce, vocab_size: 256, train_on: {zh_web: 1}, " + EOD, "`vocab_size` 256 is too small: .* 257"),
+    ],
+)
+def test_what_can_never_be_trained_is_told_before_anything_runs(tmp_path: Path, entry: str, said: str) -> None:
+    others = f"""\
+  pieces: {{family: sentencepiece_bpe, {OF_BYTES}}}
+  picky: {{family: byte_bpe, delete_threshold: 0.9, {OF_BYTES}}}
+  words: {{family: wordpiece, {OF_BYTES}}}
+  ranks: {{family: pretrained, path: a.tiktoken, train_on: {{zh_web: 1}}}}
+"""
+    good = GOOD.replace("datasets:", others + "datasets:")
+    load_project(write(tmp_path / "good", good))
+    folder = write(tmp_path / "configs", good.replace("datasets:", f"  wrong: {{{entry}}}\ndatasets:"))
+    with pytest.raises(ConfigError, match=rf"a\.yaml:18: tokenizers\.wrong.*{said}"):
+        load_project(folder)
+
+
+def test_bases_of_every_kind_that_fits(tmp_path: Path) -> None:
+    fits = f"""\
+  cleaned: {{family: litetoken, base: zh_en_32k, train_on: {{zh_web: 1}}}}
+  ranks: {{family: pretrained, path: a.tiktoken, train_on: {{zh_web: 1}}}}
+  cleaned_ranks: {{family: litetoken, base: ranks, train_on: {{zh_web: 1}}}}
+  longer: {{family: supertokens, base: zh_en_32k, train_on: {{zh_web: 1}}}}
+  shorter: {{family: minimum_cost, base: longer, train_on: {{zh_web: 1}}}}
+  all_words: {{family: superbpe, transition_size: 3000, {OF_BYTES}}}
+  small: {{family: byte_bpe, alphabet: seen_bytes, vocab_size: 100, train_on: {{zh_web: 1}},
+    special_tokens: {{eod: "<|endoftext|>", unk: "<unk>"}}}}
+"""
+    load_project(write(tmp_path / "configs", GOOD.replace("datasets:", fits + "datasets:")))
+
+
 def test_no_configuration(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no configuration found"):
         load_project(tmp_path / "configs")

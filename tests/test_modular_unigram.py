@@ -164,7 +164,7 @@ def test_pruning_keeps_the_languages(whole: SentencePieceTokenizer) -> None:
     [
         (TEXTS | {"xx": [""]}, {}, "no text of language 'xx'"),
         (TEXTS, {"languages": ["en"]}, "which `languages` does not name"),
-        (TEXTS, {"vocab_size": 262}, "less than the characters"),
+        (TEXTS, {"vocab_size": 262}, "less than the characters of language zh need"),
     ],
 )
 def test_what_cannot_be_trained_is_said(texts: dict[str, list[str]], options: dict[str, object], said: str) -> None:

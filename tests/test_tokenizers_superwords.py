@@ -242,12 +242,19 @@ def test_neither_order_nor_batches_change_the_model(kind: str) -> None:
         ({"joins": "words", "export": "hf", "pretokenizer": "deepseek_v3"}, ["a"], "export: exact"),
         ({"joins": "words", "special_tokens": {"eod": "the end"}}, ["a"], "choose a string"),
         ({"special_tokens": {"eod": " the end"}}, ["a"], "choose a string"),
+        ({"joins": "words", "mergeable": "."}, ["a"], "or another `mergeable`"),
     ],
 )
 def test_what_cannot_be_trained_is_one_sentence(changes: dict[str, object], texts: list[str], remedy: str) -> None:
     base: dict[str, object] = {"family": "superbpe", "vocab_size": 1500, "special_tokens": {"eod": EOD}}
     with pytest.raises(InputError, match=remedy):
         registry.train(TrainConfig.model_validate(base | changes), iter([pa.array(texts)]), "nfc")
+
+
+def test_mergeable_is_no_matter_to_special_tokens_where_pieces_join() -> None:
+    config = TrainConfig(family="superbpe", vocab_size=300, mergeable=".", special_tokens=SPECIAL_TOKENS)
+    tokenizer = registry.train(config, iter([pa.array([f"{EOD} of the {EOD} of the"])]), "nfc")
+    assert tokenizer.special_tokens["eod"] not in tokenizer.encode(pa.array([EOD])).ids
 
 
 def test_damaged_files_are_one_sentence(tmp_path: Path) -> None:

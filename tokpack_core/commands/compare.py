@@ -64,7 +64,8 @@ def compare_files(
     """Writes the folder `output` with comparison.json, comparison.html and a .csv a table; returns the manifest.
 
     Raises:
-        InputError: text cannot be read, a size of the sweep cannot be trained, or the output exists.
+        InputError: text cannot be read, or is none for one of the tokenizers, a size of the sweep cannot be trained,
+            or the output exists.
     """
     with new_output(output, ("", MANIFEST_ENDING)) as draft:
         draft.mkdir()

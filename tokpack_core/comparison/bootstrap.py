@@ -11,7 +11,8 @@ With fewer than FEWEST documents nothing is called significant.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,14 @@ def paired_difference(tokens: NDArray[np.int64], others: NDArray[np.int64]) -> D
     low, high = (float(np.quantile(ratios, share)) for share in (0.025, 0.975))
     p = two_sided(math.log(ratio), spread) if len(tokens) >= FEWEST else None
     return Difference(len(tokens), ratio, low, high, effect_size(tokens, others), p)
+
+
+def finite(difference: Difference) -> dict[str, Any]:
+    """Plain data, where what is no number is null."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in asdict(difference).items()
+    }
 
 
 def two_sided(value: float, spread: float) -> float:

@@ -7,14 +7,12 @@ has an answer: `shorter`, `longer`, `not significant` (corrected p not below SIG
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from tokpack_core.comparison.bootstrap import SIGNIFICANT, Difference, holm, paired_difference
+from tokpack_core.comparison.bootstrap import SIGNIFICANT, finite, holm, paired_difference
 from tokpack_core.comparison.controls import controls
 from tokpack_core.comparison.efficiency import by_language, overall
 from tokpack_core.comparison.held_out import Candidate, HeldOut
@@ -84,14 +82,6 @@ def difference_rows(held_out: HeldOut, names: Sequence[str], baseline: str) -> l
             )
             rows.append({"tokenizer": name, "lang": lang, **finite(found), "unknown_share": lost})
     return rows
-
-
-def finite(difference: Difference) -> dict[str, Any]:
-    """Plain data, where what is no number is null."""
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in asdict(difference).items()
-    }
 
 
 def verdict(ratio: float | None, corrected_p: float | None, unknown: float = 0.0) -> str:

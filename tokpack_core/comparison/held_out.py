@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tokpack_core.comparison.chinese_script import with_chinese_scripts
 from tokpack_core.comparison.unknown import special_flags, unknown_tokens
+from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.minimum_cost.encoding import MinimumCostEncoder
 from tokpack_core.tokenizers.modular.sub_tokenizers import SubTokenizers, languages_of
@@ -79,7 +80,10 @@ class HeldOut:
 
 
 def measure(candidates: Sequence[Candidate], batches: Iterator[pa.RecordBatch]) -> HeldOut:
-    """Reads the documents once. Memory: 24 bytes a document and candidate, 32 if modular, besides one batch."""
+    """Reads the documents once. Memory: 24 bytes a document and candidate, 32 if modular, besides one batch.
+
+    Raises InputError where there is no text, or a candidate has no token for any of it.
+    """
     meters = [Meter(candidate) for candidate in candidates]
     languages, sizes = [], []
     for batch in batches:
@@ -88,6 +92,11 @@ def measure(candidates: Sequence[Candidate], batches: Iterator[pa.RecordBatch]) 
         sizes.append([pc.binary_length(texts).to_numpy(), pc.utf8_length(texts).to_numpy(), count_words(texts)])
         for meter in meters:
             meter.add(texts, batch["lang"])
+    if not sizes or not any(column[0].any() for column in sizes):
+        raise InputError("there is no text to compare tokenizers on: give files that hold some")
+    for meter in meters:
+        if not any(lengths.any() for lengths in meter.tokens):
+            raise InputError(f"{meter.name} has no token for any of this text: give files that hold words")
     text_bytes, characters, words = (np.concatenate(column).astype(np.int64) for column in zip(*sizes, strict=True))
     named = {candidate.name: meter for candidate, meter in zip(candidates, meters, strict=True)}
     return HeldOut(
@@ -116,6 +125,10 @@ class Meter:
         self.unknown: list[NDArray[np.int64]] = []
         self.whole: list[NDArray[np.int64]] = []
         self.fewest: list[NDArray[np.int64]] = []
+
+    @property
+    def name(self) -> str:
+        return self._candidate.name
 
     @property
     def uncovered(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tokpack_core.comparison.bootstrap import paired_difference
+from tokpack_core.comparison.bootstrap import finite, paired_difference
 from tokpack_core.comparison.held_out import Candidate
 from tokpack_core.comparison.unknown import special_flags, unknown_share, unknown_tokens
 from tokpack_core.vocabulary.fairness import reference_language
@@ -37,7 +37,7 @@ def parallel_rows(candidates: Sequence[Candidate], baseline: str, parallel: Para
         own = lengths[candidate.name]
         for lang, tokens in own.items():
             there, aligned = tokens >= 0, (tokens >= 0) & (own[reference] >= 0)
-            difference = paired_difference(tokens[there], lengths[baseline][lang][there])
+            difference = finite(paired_difference(tokens[there], lengths[baseline][lang][there]))
             rows.append(
                 {
                     "tokenizer": candidate.name,
@@ -45,11 +45,9 @@ def parallel_rows(candidates: Sequence[Candidate], baseline: str, parallel: Para
                     "sentences": int(there.sum()),
                     "tokens_per_sentence": float(tokens[there].mean()),
                     "premium": float(tokens[aligned].sum() / max(int(own[reference][aligned].sum()), 1)),
-                    "ratio": difference.ratio,
-                    "low": difference.low,
-                    "high": difference.high,
+                    **{name: difference[name] for name in ("ratio", "low", "high")},
                     "unknown_share": max(unknown[candidate.name][lang], unknown[baseline][lang]),
-                    "p": None if candidate.name == baseline else difference.p,
+                    "p": None if candidate.name == baseline else difference["p"],
                 }
             )
     return rows

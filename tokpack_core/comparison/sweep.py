@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from tokpack_core.comparison.bootstrap import holm, paired_difference
-from tokpack_core.comparison.comparison import CERTAIN, finite, verdict
+from tokpack_core.comparison.bootstrap import finite, holm, paired_difference
+from tokpack_core.comparison.comparison import CERTAIN, verdict
 from tokpack_core.comparison.held_out import Candidate, HeldOut
 from tokpack_core.vocabulary.utilization import vocabulary_utilization
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from tokpack_core.config import Project, UnicodeForm
+from tokpack_core.config.families import BASES, Family
 from tokpack_core.config.faults import Entry, Faults, line_of, nearest
 from tokpack_core.config.project import AUTOMATION_SENSOR, SOURCE_SENSOR
+from tokpack_core.config.tokenizers import TokenizerConfig
 
 UNICODE_FORMS: tuple[UnicodeForm, ...] = ("none", "nfc", "nfkc")
 """Each also gives what the ones before it give."""
+NO_BASE_FOR: dict[Family, tuple[str, ...]] = {"litetoken": (".model",), "supertokens": (".model", ".tiktoken")}
+"""Endings of published files that these families do not take."""
 
 
 def check_agreement(entry: Entry, project: Project, names: Mapping[str, Sequence[str]], faults: Faults) -> None:
@@ -74,6 +79,20 @@ def check_base(entry: Entry, project: Project, known: Sequence[str], faults: Fau
     elif entry.name in project.ancestors(entry.name):
         circle = " from ".join(f"`{name}`" for name in [entry.name, *project.ancestors(entry.name)])
         faults.add(entry.file, line, f"{entry.where}.base: a circle, {circle}; name one that is not made from it")
+    elif base in project.tokenizers and (why := unfit(project.tokenizers[entry.name], project.tokenizers[base])):
+        faults.add(entry.file, line, f"{entry.where}.base: no {why}; name another tokenizer")
+
+
+def unfit(made: TokenizerConfig, base: TokenizerConfig) -> str | None:
+    """Why nothing of that family can be made from that base; what a tokenizer.json holds is told when it is opened."""
+    if base.family not in BASES[made.family]:
+        return f"{made.family} can be made from a {base.family}, only from {', '.join(BASES[made.family])}"
+    if made.family != "minimum_cost" and base.delete_threshold is not None:
+        return f"{made.family} can be made from a tokenizer with `delete_threshold`"
+    ending = Path(base.path or "").suffix
+    if ending in NO_BASE_FOR.get(made.family, ()):
+        return f"{made.family} can be made from a file in {ending}"
+    return None
 
 
 def check_unicode_forms(entry: Entry, project: Project, faults: Faults) -> None:

@@ -23,6 +23,35 @@ Family = Literal[
 ]
 DERIVED: tuple[Family, ...] = ("litetoken", "supertokens", "minimum_cost")
 """Made from another tokenizer of the configuration, whose special tokens and unicode form they have."""
+BASES: dict[Family, tuple[Family, ...]] = {
+    "litetoken": ("byte_bpe", "modular_bpe", "pretrained"),
+    "supertokens": ("byte_bpe", "modular_bpe", "pretrained"),
+    "minimum_cost": (
+        "byte_bpe",
+        "sentencepiece_bpe",
+        "sentencepiece_unigram",
+        "superbpe",
+        "boundless_bpe",
+        "modular_bpe",
+        "modular_unigram",
+        "cnf_mce",
+        "supertokens",
+        "minimum_cost",
+        "pretrained",
+    ),
+}
+"""What each of them is made from."""
+OF_BYTES: tuple[Family, ...] = (
+    "byte_bpe",
+    "sentencepiece_bpe",
+    "sentencepiece_unigram",
+    "superbpe",
+    "boundless_bpe",
+    "modular_bpe",
+    "modular_unigram",
+    "cnf_mce",
+)
+"""The families that are trained and have an entry for each of the 256 bytes."""
 MODULAR: tuple[Family, ...] = ("modular_bpe", "modular_unigram")
 """The families that are trained language by language."""
 TAKEN_BY: dict[str, tuple[Family, ...]] = {

@@ -6,11 +6,13 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from tokpack_core.config.families import DERIVED
+from tokpack_core.config.families import DERIVED, OF_BYTES
 from tokpack_core.config.tokenizer_checks import TokenizerChecks
 from tokpack_core.config.train import TrainConfig
 from tokpack_core.config.values import Bytes, Model, Owners, Seed, Shares
 from tokpack_core.config.vision import VisionConfig
+
+BYTES = 256
 
 
 class ModelConfig(Model):
@@ -63,4 +65,35 @@ class TokenizerConfig(TrainConfig):
             raise ValueError("`bos: true` needs the token in `special_tokens`: {bos: ...}")
         if self.vision is not None and own and self.special_tokens.image is None:
             raise ValueError('`vision` needs the placeholder of images in `special_tokens`: {image: "<|image|>"}')
+        return self
+
+    @model_validator(mode="after")
+    def sizes_have_room(self) -> TokenizerConfig:
+        if self.vocab_size is None or self.family not in OF_BYTES or self.alphabet != "all_bytes":
+            return self
+        smallest = BYTES + len(self.special_tokens.by_role())
+        needed = f"{BYTES} bytes and {smallest - BYTES} special tokens"
+        if self.vocab_size < smallest:
+            raise ValueError(f"`vocab_size` {self.vocab_size} is too small: {needed} need {smallest}")
+        transition = self.transition_size
+        if isinstance(transition, int) and not smallest <= transition <= self.vocab_size:
+            raise ValueError(
+                f"`transition_size` {transition} is not between {smallest} ({needed}) and `vocab_size` "
+                f"{self.vocab_size}: correct it"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def superwords_can_be(self) -> TokenizerConfig:
+        if "mergeable" in self.model_fields_set:
+            import regex
+
+            try:
+                regex.compile(self.mergeable)
+            except regex.error as error:
+                raise ValueError(
+                    f"`mergeable`, `{self.mergeable}`, is no regular expression ({error}): correct it"
+                ) from None
+        if self.family == "supertokens" and self.max_words == 1:
+            raise ValueError("`max_words` 1 leaves no phrase to append: raise it to 2 or more")
         return self

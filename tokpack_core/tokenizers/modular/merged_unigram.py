@@ -24,7 +24,7 @@ from tokpack_core.tokenizers.modular.language_texts import LabelledTexts, Langua
 from tokpack_core.tokenizers.sentencepiece.exact_scores import on_grid
 from tokpack_core.tokenizers.sentencepiece.model import SentencePieceTokenizer
 from tokpack_core.tokenizers.sentencepiece.proto import NORMAL, pieces, with_new_pieces
-from tokpack_core.tokenizers.sentencepiece.training import VocabularyTooLarge, train_sentencepiece
+from tokpack_core.tokenizers.sentencepiece.training import VocabularyTooLarge, VocabularyTooSmall, train_sentencepiece
 from tokpack_core.tokenizers.sentencepiece.unigram_em import fit
 from tokpack_core.tokenizers.sentencepiece.words import SeenText, count_words
 from tokpack_core.tokenizers.training_text import IN_TEXT
@@ -80,6 +80,8 @@ def trained(
     except VocabularyTooLarge as error:
         smaller = alone.model_copy(update={"vocab_size": error.possible})
         return train_sentencepiece(smaller, read.texts(module), unicode)
+    except VocabularyTooSmall as error:
+        raise VocabularyTooSmall(alone.vocab_size, error.needed, f"language {', '.join(module)}") from None
 
 
 def ordinary(tokenizer: SentencePieceTokenizer) -> list[str]:

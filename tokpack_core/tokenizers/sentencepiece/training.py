@@ -241,10 +241,10 @@ class VocabularyTooLarge(InputError):
 class VocabularyTooSmall(InputError):
     """The characters of the sample have no room."""
 
-    def __init__(self, vocab_size: int | None, needed: int) -> None:
-        """needed: the fewest entries that hold them."""
+    def __init__(self, vocab_size: int | None, needed: int, sample: str = "the training sample") -> None:
+        """needed: the fewest entries that hold them; sample: what holds the characters."""
         super().__init__(
-            f"`vocab_size` {vocab_size} is less than the characters of the training sample need: "
+            f"`vocab_size` {vocab_size} is less than the characters of {sample} need: "
             f"raise it to {needed} or more, or lower `character_coverage`"
         )
         self.needed = needed

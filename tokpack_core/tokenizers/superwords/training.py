@@ -66,7 +66,9 @@ def train_superwords(config: TrainConfig, texts: Iterator[pa.Array], unicode: Un
     eligible = eligibility(config.mergeable, letters)
     for role, text in special.items():
         refuse_learnable(role, text, splits)
-        refuse_superword(role, text, SUPERBPE_PIECES if in_pieces(config) else splits, eligible)
+        refuse_one_piece(role, text, SUPERBPE_PIECES if in_pieces(config) else splits)
+        if not in_pieces(config):
+            refuse_joinable(role, text, splits, eligible)
     if config.delete_threshold is not None:
         return with_deletions(config, texts, splits, eligible, letters, unicode)
     kept: list[pa.Array] = []
@@ -143,13 +145,23 @@ def refuse_sizes(config: TrainConfig, special: int) -> None:
         )
 
 
-def refuse_superword(role: str, text: str, splits: tuple[str, ...], eligible: Callable[[bytes], bool]) -> None:
-    """A special token of joinable words could be merged from text, and text would then give its id."""
-    words = pretokens(text, compiled(splits))
-    if len(words) == 1 or all(eligible(word.encode()) for word in words):
+def refuse_one_piece(role: str, text: str, splits: tuple[str, ...]) -> None:
+    """A special token that is one piece of text could be merged from it, and text would then give its id."""
+    if len(pretokens(text, compiled(splits))) == 1:
         raise InputError(
             f"special token {text!r} ({role}) could be learned as a superword: choose a string that the pretokenizer "
             'splits, such as "<|endoftext|>"'
+        )
+
+
+def refuse_joinable(role: str, text: str, splits: tuple[str, ...], eligible: Callable[[bytes], bool]) -> None:
+    """So could one of words that may all join."""
+    words = pretokens(text, compiled(splits))
+    if all(eligible(word.encode()) for word in words):
+        raise InputError(
+            f"special token {text!r} ({role}) could be learned as a superword, for `mergeable` is found in each of its "
+            f"parts ({', '.join(map(repr, words))}): choose a string with a part that it is not found in, or another "
+            "`mergeable`"
         )
 
 
