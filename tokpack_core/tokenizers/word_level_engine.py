@@ -7,7 +7,6 @@ compared with the library's on strings that are hard for either; one difference,
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 import numpy as np
@@ -26,6 +25,7 @@ from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_text
 from tokpack_core.tokenizers.byte_bpe.engine import MOST_ADDED_TOKENS, form_of
 from tokpack_core.tokenizers.byte_bpe.pretokenizer_steps import splitting_steps, steps_of
 from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart
+from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of
 from tokpack_core.tokenizers.library_texts import any_of, holding, normalized_by
 
 
@@ -56,7 +56,7 @@ class WordLevelEncoder:
 
 def equal_word_level_encoder(engine: Engine, by_library: Encode) -> Encode | None:
     """An encoder that gives the library's ids on all hard texts, or None."""
-    description = json.loads(engine.to_str())
+    description = description_of(engine)
     model, pretokenizer = description["model"], description["pre_tokenizer"]
     added = [token["content"] for token in description["added_tokens"]]
     matching = [token["content"] for token in description["added_tokens"] if not token["special"]]

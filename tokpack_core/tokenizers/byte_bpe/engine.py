@@ -14,7 +14,6 @@ Loading and checking cost about a second, so this waits until the library has en
 
 from __future__ import annotations
 
-import json
 import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 from tokenizers import Tokenizer as Engine
+from tokenizers import models
 
 from tokpack_core.bpe.regex_syntax import Unsupported
 from tokpack_core.config import UnicodeForm
@@ -30,6 +30,7 @@ from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_text
 from tokpack_core.tokenizers.byte_bpe.pretokenizer_steps import pretokenizer_steps
 from tokpack_core.tokenizers.byteification.token_bytes import BYTE_TO_CHARACTER, byte_level_bytes
 from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart, same_ids
+from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of
 from tokpack_core.tokenizers.library_texts import ForLibrary, Prepare, any_of, holding, normalized_by, unchanged
 from tokpack_core.tokenizers.panics import PanicError
 
@@ -117,30 +118,31 @@ class FastEngine:
                 self._tried = True
 
     def _choose(self, by_library: Encode) -> None:
-        description = json.loads(self._engine.to_str())
-        if description["model"]["type"] == "BPE":
+        model = self._engine.model
+        if isinstance(model, models.BPE) and model.byte_fallback:
+            from tokpack_core.tokenizers.sentencepiece.stock_file_engine import choose_for_stock_file
+
+            found, self.choice = choose_for_stock_file(self._engine, by_library)
+            self._encode = None if found is None else found.encode
+        elif isinstance(model, models.BPE):
             self._exact = equal_encoder(self._engine, by_library)
             if self._exact:
                 self._encode, self.choice = self._exact.encode, self._exact.choice
-            elif description["model"]["byte_fallback"]:
-                from tokpack_core.tokenizers.sentencepiece.stock_file_engine import choose_for_stock_file
-
-                found, self.choice = choose_for_stock_file(self._engine, by_library)
-                self._encode = None if found is None else found.encode
-        elif description["model"]["type"] == "WordPiece":
+        elif isinstance(model, models.WordPiece):
             from tokpack_core.tokenizers.wordpiece.engine import equal_wordpiece_encoder
 
-            texts = hard_texts([token["content"] for token in description["added_tokens"]])
+            added = self._engine.get_added_tokens_decoder().values()
+            texts = hard_texts([token.content for token in added])
             self._encode = equal_wordpiece_encoder(self._engine, by_library, texts)
             if self._encode:
                 self.choice = EncoderChoice("tokpack")
-        elif description["model"]["type"] == "WordLevel":
+        elif isinstance(model, models.WordLevel):
             from tokpack_core.tokenizers.word_level_engine import equal_word_level_encoder
 
             self._encode = equal_word_level_encoder(self._engine, by_library)
             if self._encode:
                 self.choice = EncoderChoice("tokpack")
-        elif description["model"]["type"] == "Unigram":
+        elif isinstance(model, models.Unigram):
             from tokpack_core.tokenizers.minimum_cost.engine import equal_minimum_cost_encoder
 
             self._encode = equal_minimum_cost_encoder(self._engine, by_library)
@@ -150,7 +152,7 @@ class FastEngine:
 
 def equal_encoder(engine: Engine, by_library: Encode) -> ExactBpe | None:
     """An encoder that gives the library's ids on all hard texts, or None."""
-    description = json.loads(engine.to_str())
+    description = description_of(engine)
     found = splits_and_form(description)
     if found is None or not plain_byte_bpe(description["model"]):
         return None

@@ -12,7 +12,6 @@ bytes a byte while it is encoded, so documents that may have a long one go to ou
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +23,7 @@ import awkward
 import gigatoken
 import numpy as np
 import numpy.typing as npt
+import orjson
 import pyarrow as pa
 
 from tokpack_core.bpe.encoder import BpeModel
@@ -70,7 +70,7 @@ class LearningEngine:
 class LearningEngines:
     """Engines of one tokenizer.json, as many as threads encode at once, begun anew before they take too much memory."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: bytes) -> None:
         """Raises RuntimeError for a file that gigatoken cannot load."""
         self._file = file
         # Taking from a list and adding to it is one step each for other threads.
@@ -158,7 +158,7 @@ def resident_bytes() -> int:
         return 0
 
 
-def tokenizer_json(model: BpeModel, splits: tuple[str, ...]) -> str:
+def tokenizer_json(model: BpeModel, splits: tuple[str, ...]) -> bytes:
     """A tokenizer.json with the merges and regexes alone. Raises Unsupported for an alphabet that lacks bytes."""
     if model.byte_ids.min() < 0:
         raise Unsupported("bytes without a token")
@@ -200,4 +200,4 @@ def tokenizer_json(model: BpeModel, splits: tuple[str, ...]) -> str:
             "merges": merges,
         },
     }
-    return json.dumps(description, ensure_ascii=False)
+    return orjson.dumps(description)

@@ -40,6 +40,7 @@ from tokpack_core.tokenizers.byteification.token_bytes import (
 )
 from tokpack_core.tokenizers.encoded import Encoded, common_beginnings, concatenate, encode_apart, from_lists
 from tokpack_core.tokenizers.huggingface import gpt2_files
+from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of
 from tokpack_core.tokenizers.long_documents import encode_bounded
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
 from tokpack_core.tokenizers.panics import lists_or_error
@@ -89,7 +90,7 @@ class HuggingFaceTokenizer:
 
     def parts(self) -> tuple[dict[str, Any], Metadata, pa.Table | None]:
         """What the tokenizer is made of: its file's content, what that does not say, its trainer's merges."""
-        return json.loads(self._engine.to_str()), self._metadata, self._merges
+        return description_of(self._engine), self._metadata, self._merges
 
     def pretokenizer(self) -> dict[str, Any] | None:
         """As the file describes it."""

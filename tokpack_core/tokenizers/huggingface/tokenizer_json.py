@@ -1,12 +1,21 @@
-"""Parts of a tokenizer.json that do not depend on the family."""
+"""A tokenizer.json: its content, and the parts of it that do not depend on the family."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
+import orjson
 from tokenizers import AddedToken, normalizers
+from tokenizers import Tokenizer as Engine
 
 from tokpack_core.config import UnicodeForm
+
+
+def description_of(engine: Engine) -> dict[str, Any]:
+    """The content, read from bytes: a string with letters of many scripts takes four bytes a character."""
+    content: dict[str, Any] = orjson.loads(engine.__getstate__())
+    return content
 
 
 def normalizer_of(unicode: UnicodeForm) -> normalizers.Normalizer | None:

@@ -6,8 +6,6 @@ library stays.
 
 from __future__ import annotations
 
-import json
-
 import pyarrow as pa
 from tokenizers import Tokenizer as Engine
 
@@ -18,6 +16,7 @@ from tokpack_core.bpe.word_memory import WordMemory
 from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_texts
 from tokpack_core.tokenizers.byte_bpe.engine import splits_and_form
 from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart, same_ids
+from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of
 from tokpack_core.tokenizers.library_texts import normalized_by
 from tokpack_core.tokenizers.minimum_cost.encoding import MinimumCostEncoder
 from tokpack_core.tokenizers.minimum_cost.model import entries_that_cost_the_same
@@ -25,7 +24,7 @@ from tokpack_core.tokenizers.minimum_cost.model import entries_that_cost_the_sam
 
 def equal_minimum_cost_encoder(engine: Engine, by_library: Encode) -> Encode | None:
     """An encoder that gives the library's ids on all hard texts, or None."""
-    description = json.loads(engine.to_str())
+    description = description_of(engine)
     found, vocabulary = splits_and_form(description), entries_that_cost_the_same(description["model"])
     if found is None or vocabulary is None:
         return None

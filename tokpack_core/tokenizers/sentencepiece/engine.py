@@ -8,10 +8,10 @@ with the library's on hard and on random texts.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 from gigatoken._load.sentencepiece import sentencepiece_to_tokenizer_json
@@ -68,10 +68,10 @@ def choose_engine(
     return engine, EncoderChoice("gigatoken")
 
 
-def without_rules(file: str, unicode: UnicodeForm) -> str:
-    description: dict[str, Any] = json.loads(file)
+def without_rules(file: str, unicode: UnicodeForm) -> bytes:
+    description: dict[str, Any] = orjson.loads(file)
     description["added_tokens"] = [token for token in description["added_tokens"] if not token["special"]]
     if unicode != "none":
         steps = description["normalizer"]["normalizers"]
         description["normalizer"]["normalizers"] = [step for step in steps if step["type"] != "Precompiled"]
-    return json.dumps(description, ensure_ascii=False)
+    return orjson.dumps(description)

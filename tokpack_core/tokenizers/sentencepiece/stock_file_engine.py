@@ -9,11 +9,10 @@ takes gigatoken 22 bytes a byte.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 from tokenizers import Tokenizer as Engine
 
@@ -23,6 +22,7 @@ from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_text
 from tokpack_core.tokenizers.byte_bpe.gigatoken_engine import LONG, OTHER_IDS, LearningEngines
 from tokpack_core.tokenizers.byteification.token_bytes import META_SPACE
 from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart, same_ids
+from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of
 
 SPACES = [
     *(
@@ -50,11 +50,11 @@ class StockFileEngine:
 
 def choose_for_stock_file(engine: Engine, by_library: Encode) -> tuple[StockFileEngine | None, EncoderChoice]:
     """The engine of a BPE with byte pieces, if there is one with the same ids, and what to say of it."""
-    description: dict[str, Any] = json.loads(engine.to_str())
+    description = description_of(engine)
     added = [token["content"] for token in description["added_tokens"]]
     description["added_tokens"] = [token for token in description["added_tokens"] if not token["special"]]
     try:
-        found = StockFileEngine(by_library, LearningEngines(json.dumps(description, ensure_ascii=False)))
+        found = StockFileEngine(by_library, LearningEngines(orjson.dumps(description)))
     except RuntimeError:
         return None, EncoderChoice("tokenizers")
     compared = pa.array([*hard_texts(added), *random_texts(), *SPACES], pa.string())

@@ -10,7 +10,6 @@ library stays.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +22,7 @@ from tokpack_core.bpe.unicode_categories import CODE_POINTS
 from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.tokenizers.byte_bpe.engine import form_of
 from tokpack_core.tokenizers.encoded import Encoded, concatenate
+from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of
 from tokpack_core.tokenizers.library_texts import STARTS_ANEW, Prepare, normalized_by, whole_again
 from tokpack_core.tokenizers.long_documents import in_parts
 from tokpack_core.tokenizers.sentencepiece.piece_trie import piece_trie
@@ -44,7 +44,7 @@ ASKED = (range(0xD800), range(0xE000, 0x34000), range(0xE0000, 0xE1000))
 
 def equal_wordpiece_encoder(engine: Engine, by_library: Encode, hard_texts: list[str]) -> Encode | None:
     """An encoder that gives the library's ids on all hard texts, or None."""
-    description = json.loads(engine.to_str())
+    description = description_of(engine)
     if (
         description["model"]["type"] != "WordPiece"
         or not all(token["special"] for token in description["added_tokens"])
