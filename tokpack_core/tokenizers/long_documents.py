@@ -13,7 +13,8 @@ document. A part may only end where no token can cross, which depends on the fam
   Japanese, since no piece is of two scripts; where sums of scores are exact (see `exact_scores`), for else starting
   anew can turn a near tie, and the text is not cut.
 
-A document that has no such place in reach is encoded whole.
+A document that has no such place in reach is encoded whole, by an encoder of our own if there is one (`LongTexts` of
+SentencePiece).
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ PLACES = {
     "sentencepiece_unigram": UNIGRAM,
     "modular_unigram": UNIGRAM,
 }
+LONG = 1 << 20
+"""Bytes of a text from which on an encoder of our own is worth loading for the sake of memory."""
 BEHIND = 8
 """Bytes before a place that its expression may look at: two characters."""
 SEARCHED = 1 << 10
@@ -48,18 +51,29 @@ CONTINUES, CONTINUATION = 0xC0, 0x80
 
 
 def encode_bounded(
-    encode_batch: Callable[[pa.Array], Encoded], texts: pa.Array, family: str, limit: int = BATCH_BYTES
+    encode_batch: Callable[[pa.Array], Encoded],
+    texts: pa.Array,
+    family: str,
+    limit: int = BATCH_BYTES,
+    encode_long: Callable[[pa.Array], Encoded] | None = None,
 ) -> Encoded:
-    """Encode in batches of at most `limit` bytes; a longer document in parts, if its family has places to cut."""
+    """Encode in batches of at most `limit` bytes; a longer document in parts, if its family has places to cut.
+
+    `encode_long` takes what is left of LONG bytes and more, one text at a time.
+    """
     place = PLACES.get(family)
+
+    def encode_any(batch: pa.Array) -> Encoded:
+        alone = encode_long is not None and len(batch) == 1 and batch.nbytes > LONG
+        return encode_long(batch) if encode_long and alone else encode_batch(batch)
 
     def encode(batch: pa.Array) -> Encoded:
         if place is None or len(batch) > 1:
-            return encode_batch(batch)
+            return encode_any(batch)
         parts, _ = in_parts(batch, place, limit // 2)
         if len(parts) < 2:
-            return encode_batch(batch)
-        ids = concatenate(map(encode_batch, text_batches(parts, limit))).ids
+            return encode_any(batch)
+        ids = concatenate(map(encode_any, text_batches(parts, limit))).ids
         return Encoded(ids, np.array([0, ids.size], np.int64))
 
     return concatenate(map(encode, text_batches(texts, limit)))

@@ -30,6 +30,7 @@ class SentencePieceEngine:
     """`encode` gives the library's ids in any number of threads."""
 
     by_library: Encode
+    encode_long: Encode
     engines: LearningEngines
     family: str
     unicode: UnicodeForm
@@ -40,7 +41,7 @@ class SentencePieceEngine:
         return encode_apart(texts, self._for_library(texts), self.by_library, self._encode)
 
     def _encode(self, texts: pa.Array) -> Encoded:
-        return encode_bounded(self.engines.encode, texts, self.family)
+        return encode_bounded(self.engines.encode, texts, self.family, encode_long=self.encode_long)
 
     def _for_library(self, texts: pa.Array) -> list[Bools]:
         masks = []
@@ -53,15 +54,24 @@ class SentencePieceEngine:
 
 
 def choose_engine(
-    model: bytes, by_library: Encode, family: str, unicode: UnicodeForm, apart: str | None, special: list[str]
+    model: bytes,
+    by_library: Encode,
+    encode_long: Encode,
+    family: str,
+    unicode: UnicodeForm,
+    apart: str | None,
+    special: list[str],
 ) -> tuple[SentencePieceEngine | None, EncoderChoice]:
-    """The engine, if there is one with the same ids, and what to say of it; `special`: strings of special tokens."""
+    """The engine, if there is one with the same ids, and what to say of it.
+
+    encode_long: as `encode_bounded` takes it; special: strings of special tokens.
+    """
     library = EncoderChoice("sentencepiece")
     try:
         engines = LearningEngines(without_rules(sentencepiece_to_tokenizer_json(model), unicode))
     except (ValueError, RuntimeError):  # another kind of model, or one that it does not load
         return None, library
-    engine = SentencePieceEngine(by_library, engines, family, unicode, apart)
+    engine = SentencePieceEngine(by_library, encode_long, engines, family, unicode, apart)
     for texts in (pa.array(hard_texts(special), pa.string()), pa.array(random_texts(), pa.string())):
         if not same_ids(engine.encode(texts), by_library(texts)):
             return None, EncoderChoice("sentencepiece", (OTHER_IDS,))

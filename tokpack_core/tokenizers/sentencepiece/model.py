@@ -8,7 +8,8 @@ encode it as its three byte pieces, and any decoder gives it back; a published m
 concatenates bytes, so that special tokens stay and a cut character becomes U+FFFD as Python's `replace` does; the space
 that a model puts before each text is taken off again.
 
-Where gigatoken gives the same ids it encodes once there is enough text (see `sentencepiece_engine`).
+Where gigatoken gives the same ids it encodes once there is enough text (see `engine`). A long text that cannot be cut
+is encoded by our own encoder (see `long_texts`).
 
 Saved: `tokenizer.model` and `tokenizer_config.json`.
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,7 @@ from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.byte_bpe.engine import WORTH_LOADING
 from tokpack_core.tokenizers.byteification.token_bytes import META_SPACE, ByteDecoder, byte_piece, vocabulary_table
 from tokpack_core.tokenizers.encoded import Encoded, from_lists
-from tokpack_core.tokenizers.long_documents import encode_bounded
+from tokpack_core.tokenizers.long_documents import LONG, encode_bounded
 from tokpack_core.tokenizers.metadata import Metadata, kept_languages, write_metadata
 from tokpack_core.tokenizers.sentencepiece.exact_scores import (
     EXACT_UNITS,
@@ -60,6 +61,7 @@ from tokpack_core.tokenizers.unicode_forms import form_applied
 
 if TYPE_CHECKING:
     from tokpack_core.tokenizers.sentencepiece.engine import SentencePieceEngine
+    from tokpack_core.tokenizers.sentencepiece.long_texts import LongTexts
 
 FILE_NAME = "tokenizer.model"
 RESERVED = "<|reserved_"
@@ -86,6 +88,9 @@ class SentencePieceTokenizer:
         self._tried = False
         self._seen = 0
         self._loading = threading.Lock()
+        self._long: LongTexts | None = None
+        self._tried_long = False
+        self._loading_long = threading.Lock()
         self._fast: SentencePieceEngine | None = None
         self._choice = EncoderChoice("sentencepiece")
         self._exact_sum = None if merges_pairs(model) else largest_exact_sum(self.pieces()[1])
@@ -115,12 +120,18 @@ class SentencePieceTokenizer:
                 apart = self._apart.pattern if self._apart else None
                 special = list(self._metadata.special_tokens.values())
                 self._fast, self._choice = choose_engine(
-                    self._model, self._encode_by_library, self.family, self.unicode, apart, special
+                    self._model,
+                    self._encode_by_library,
+                    self._encode_long,
+                    self.family,
+                    self.unicode,
+                    apart,
+                    special,
                 )
                 self._tried = True
 
     def _encode_by_library(self, texts: pa.Array) -> Encoded:
-        return encode_bounded(self._encode_batch, texts, self._cut_as, self._cut_at)
+        return encode_bounded(self._encode_batch, texts, self._cut_as, self._cut_at, self._encode_long)
 
     def sums_exactly(self, encoded: Encoded) -> NDArray[np.bool_]:
         """bool [documents]: where no sum of scores is rounded (see `exact_scores`); of BPE, which has none, all."""
@@ -200,15 +211,48 @@ class SentencePieceTokenizer:
 
     def _encode_in_parts(self, text: str, apart: re.Pattern[str]) -> list[int]:
         ids: list[int] = []
+        for part, literal in self._parts_of(text, apart):
+            ids += self._engine.encode(part) + literal
+        return ids
+
+    def _parts_of(self, text: str, apart: re.Pattern[str]) -> Iterator[tuple[str, list[int]]]:
+        """What the library encodes by itself, and ids that follow it."""
         start = 0
         for match in apart.finditer(text):
             if match[0] == META_SPACE and self._meta_space_ids:
-                ids += self._engine.encode(text[start : match.start()]) + self._meta_space_ids
+                yield text[start : match.start()], self._meta_space_ids
                 start = match.end()
             else:
-                ids += self._engine.encode(text[start : match.start() + 1])
+                yield text[start : match.start() + 1], []
                 start = match.start() + 1
-        return ids + self._engine.encode(text[start:])
+        yield text[start:], []
+
+    def _encode_long(self, batch: pa.Array) -> Encoded:
+        """The ids of `_encode_batch` for one long text, by our own encoder if the model has one."""
+        long = self._long_texts()
+        if long is None:
+            return self._encode_batch(batch)
+        if self._apart is None or not pc.match_substring_regex(batch, self._apart.pattern)[0].as_py():
+            ids = long.encode(batch)
+        else:
+            parts = []
+            for part, literal in self._parts_of(batch[0].as_py(), self._apart):
+                is_long = len(part) > LONG
+                parts.append(
+                    long.encode(pa.array([part])) if is_long else np.array(self._engine.encode(part), np.int32)
+                )
+                parts.append(np.array(literal, np.int32))
+            ids = np.concatenate(parts)
+        return Encoded(ids, np.array([0, ids.size], np.int64))
+
+    def _long_texts(self) -> LongTexts | None:
+        from tokpack_core.tokenizers.sentencepiece.long_texts import equal_long_texts
+
+        with self._loading_long:
+            if not self._tried_long:
+                self._long = equal_long_texts(self._model, self._engine, own_rules=self.family != "pretrained")
+                self._tried_long = True
+        return self._long
 
     def _ids_of_meta_space(self) -> list[int]:
         """Byte pieces of a literal U+2581 in text, in a tokenizer of ours."""

@@ -3,16 +3,18 @@
 A message is a row of fields: a varint key (number · 8 + wire type), then a varint (type 0), 8 bytes (1), a length and
 as many bytes (2), or 4 bytes (5). In sentencepiece_model.proto, ModelProto has pieces = 1, trainer_spec = 2 and
 normalizer_spec = 3; SentencePiece has piece = 1, score = 2 (a float) and type = 3 (NORMAL is 1, also if absent;
-CONTROL is 3; USER_DEFINED is 4; UNUSED, which text never matches, is 5); TrainerSpec has model_type = 3 (UNIGRAM is 1,
-also if absent; BPE is 2), input_format = 7 and seed_sentencepieces_file = 54, a path; NormalizerSpec has
-add_dummy_prefix = 3 (true if absent) and normalization_rule_tsv = 6, which holds the path of the rule file used in
-training.
+UNKNOWN is 2; CONTROL is 3; USER_DEFINED is 4; UNUSED, which text never matches, is 5; BYTE is 6); TrainerSpec has
+model_type = 3 (UNIGRAM is 1, also if absent; BPE is 2), input_format = 7, treat_whitespace_as_suffix = 24 and
+seed_sentencepieces_file = 54, a path; NormalizerSpec has name = 1, precompiled_charsmap = 2 (the rules),
+add_dummy_prefix = 3, remove_extra_whitespaces = 4, escape_whitespaces = 5 (these three true if absent) and
+normalization_rule_tsv = 6, which holds the path of the rule file used in training.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -21,27 +23,57 @@ import numpy.typing as npt
 PIECES = 1
 PIECE_STRING, PIECE_SCORE, PIECE_TYPE = 1, 2, 3
 NORMAL = b"\1"
+UNKNOWN = b"\2"
 CONTROL = b"\3"
 USER_DEFINED = b"\4"
 UNUSED = b"\5"
+BYTE = b"\6"
 TRAINER_SPEC = 2
 MODEL_TYPE = 3
 UNIGRAM = b"\1"
 BPE = b"\2"
 NORMALIZER_SPEC = 3
-ADD_DUMMY_PREFIX = 3
+SPACE_AS_SUFFIX = 24
+NAME, RULES, ADD_DUMMY_PREFIX, REMOVE_EXTRA_SPACES, ESCAPE_SPACES = 1, 2, 3, 4, 5
 NEEDED_IN_TRAINING = {TRAINER_SPEC: (7, 54), NORMALIZER_SPEC: (6,)}
 LENGTH_DELIMITED = 2
 FIXED_32 = 5
 
 
+@dataclass(frozen=True)
+class Normalization:
+    """What a model does to text before it is cut into pieces."""
+
+    name: str
+    rules: bool
+    adds_dummy_prefix: bool
+    removes_extra_spaces: bool
+    escapes_spaces: bool
+    space_as_suffix: bool
+
+
+def normalization(model: bytes) -> Normalization:
+    """Raises ValueError if the bytes are no protobuf message."""
+    trainer: dict[int, bytes] = {}
+    normalizer: dict[int, bytes] = {}
+    for number, _, spec, _ in fields(model):
+        if number == TRAINER_SPEC:
+            trainer |= {number: value for number, _, value, _ in fields(spec)}
+        elif number == NORMALIZER_SPEC:
+            normalizer |= {number: value for number, _, value, _ in fields(spec)}
+    return Normalization(
+        name=normalizer.get(NAME, b"").decode(),
+        rules=bool(normalizer.get(RULES)),
+        adds_dummy_prefix=normalizer.get(ADD_DUMMY_PREFIX) != b"\0",
+        removes_extra_spaces=normalizer.get(REMOVE_EXTRA_SPACES) != b"\0",
+        escapes_spaces=normalizer.get(ESCAPE_SPACES) != b"\0",
+        space_as_suffix=trainer.get(SPACE_AS_SUFFIX, b"\0") != b"\0",
+    )
+
+
 def adds_dummy_prefix(model: bytes) -> bool:
     """Whether the model puts a space before each text. Raises ValueError if the bytes are no protobuf message."""
-    for number, _, spec, _ in fields(model):
-        if number == NORMALIZER_SPEC:
-            values = [value for number, _, value, _ in fields(spec) if number == ADD_DUMMY_PREFIX]
-            return values[-1] != b"\0" if values else True
-    return True
+    return normalization(model).adds_dummy_prefix
 
 
 def is_user_defined(model: bytes, piece: int) -> bool:
