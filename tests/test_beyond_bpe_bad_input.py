@@ -59,3 +59,10 @@ def test_a_table_names_families_in_words(tmp_path: Path, text: str) -> None:
     tokpack(tmp_path, "compare", "--tokenizer", "base", "--output", "compared", text)
     retrofit = pd.read_csv(tmp_path / "compared" / "retrofit.csv")
     assert "superbpe, boundless_bpe" in retrofit["families"].tolist()
+
+
+def test_a_field_that_holds_no_language_is_told(tmp_path: Path, text: str) -> None:
+    tokpack(tmp_path, "train", "--family", "byte_bpe", *SMALL, "--output", "base", text)
+    for field, told in (("language", True), ("lang", False)):
+        compare = ("compare", "--tokenizer", "base", "--lang-field", field, "--output", f"by_{field}", text)
+        assert ("no document has a language in `language`" in tokpack(tmp_path, *compare).out.lower()) is told
