@@ -153,6 +153,7 @@ OF_BYTES = "vocab_size: 3000, train_on: {zh_web: 1}, " + EOD
     [
         ("family: litetoken, base: pieces, train_on: {zh_web: 1}", r"base: no litetoken can be made from a sentence"),
         ("family: litetoken, base: picky, train_on: {zh_web: 1}", r"base: no litetoken .* with `delete_threshold`"),
+        ("family: litetoken, base: exact, train_on: {zh_web: 1}", r"base: no litetoken .* own \(`export: exact`\)"),
         ("family: supertokens, base: ranks, train_on: {zh_web: 1}", r"base: no supertokens .* a file in \.tiktoken"),
         (
             "family: minimum_cost, base: words, train_on: {zh_web: 1}",
@@ -170,12 +171,13 @@ def test_what_can_never_be_trained_is_told_before_anything_runs(tmp_path: Path, 
   pieces: {{family: sentencepiece_bpe, {OF_BYTES}}}
   picky: {{family: byte_bpe, delete_threshold: 0.9, {OF_BYTES}}}
   words: {{family: wordpiece, {OF_BYTES}}}
+  exact: {{family: boundless_bpe, {OF_BYTES}}}
   ranks: {{family: pretrained, path: a.tiktoken, train_on: {{zh_web: 1}}}}
 """
     good = GOOD.replace("datasets:", others + "datasets:")
     load_project(write(tmp_path / "good", good))
     folder = write(tmp_path / "configs", good.replace("datasets:", f"  wrong: {{{entry}}}\ndatasets:"))
-    with pytest.raises(ConfigError, match=rf"a\.yaml:18: tokenizers\.wrong.*{said}"):
+    with pytest.raises(ConfigError, match=rf"a\.yaml:19: tokenizers\.wrong.*{said}"):
         load_project(folder)
 
 
@@ -187,6 +189,9 @@ def test_bases_of_every_kind_that_fits(tmp_path: Path) -> None:
   longer: {{family: supertokens, base: zh_en_32k, train_on: {{zh_web: 1}}}}
   shorter: {{family: minimum_cost, base: longer, train_on: {{zh_web: 1}}}}
   all_words: {{family: superbpe, transition_size: 3000, {OF_BYTES}}}
+  cleaned_pieces: {{family: litetoken, base: all_words, train_on: {{zh_web: 1}}}}
+  stock: {{family: boundless_bpe, export: hf, {OF_BYTES}}}
+  cleaned_words: {{family: litetoken, base: stock, train_on: {{zh_web: 1}}}}
   small: {{family: byte_bpe, alphabet: seen_bytes, vocab_size: 100, train_on: {{zh_web: 1}},
     special_tokens: {{eod: "<|endoftext|>", unk: "<unk>"}}}}
 """

@@ -18,6 +18,7 @@ from tokpack_core.config import SpecialTokens, TrainConfig
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.agreement.round_trip import round_trip_failures
+from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
 from tokpack_core.tokenizers.residues.litetoken import LiteTokenTokenizer
 from tokpack_core.tokenizers.residues.litetoken_training import without_residues_of
 from tokpack_core.tokenizers.residues.residues import USUAL, ResidueLimits
@@ -26,15 +27,22 @@ from tokpack_core.tokenizers.tiktoken.ranks import write_rank_file
 LIMITS = ResidueLimits()
 
 
+@pytest.fixture(scope="module", params=["byte_bpe", "superbpe"])
+def base(request: pytest.FixtureRequest) -> HuggingFaceTokenizer:
+    found = trained(request.param, "nfc")
+    assert isinstance(found, HuggingFaceTokenizer)
+    return found
+
+
 @pytest.fixture(scope="module")
-def cleaned() -> LiteTokenTokenizer:
-    return without_residues_of(trained("byte_bpe", "nfc"), LIMITS, iter([pa.array(documents(), pa.string())]))
+def cleaned(base: HuggingFaceTokenizer) -> LiteTokenTokenizer:
+    return without_residues_of(base, LIMITS, iter([pa.array(documents(), pa.string())]))
 
 
-def test_residues_are_those_of_the_definition(cleaned: LiteTokenTokenizer) -> None:
+def test_residues_are_those_of_the_definition(base: HuggingFaceTokenizer, cleaned: LiteTokenTokenizer) -> None:
     """Every pretoken merged step by step, with each use of a token written down."""
-    base = trained("byte_bpe", "nfc")
-    exact = base.exact_bpe()  # type: ignore[attr-defined]
+    exact = base.exact_bpe(across_words=True)
+    assert exact is not None
     from tokpack_core.bpe.regex_splitting import count_words
 
     model = exact.model
@@ -78,8 +86,9 @@ def merges_itself(merges: dict[tuple[int, int], tuple[int, int]], token: int, ma
     return merges.get((token, token), (0, -1))[1] == made
 
 
-def test_no_residue_is_left_and_all_other_ids_stay(cleaned: LiteTokenTokenizer, tmp_path: Path) -> None:
-    base = trained("byte_bpe", "nfc")
+def test_no_residue_is_left_and_all_other_ids_stay(
+    base: HuggingFaceTokenizer, cleaned: LiteTokenTokenizer, tmp_path: Path
+) -> None:
     removed = {row["id"] for row in cleaned.report["removed"]}
     texts = pa.array([normalized(text, "nfc") for text in [*documents(), *HOSTILE]])
     before, after = base.encode(texts), cleaned.encode(texts)
@@ -111,8 +120,7 @@ def test_any_text_survives(cleaned: LiteTokenTokenizer) -> None:
     survives()
 
 
-def test_words_without_residues_keep_their_ids(cleaned: LiteTokenTokenizer) -> None:
-    base = trained("byte_bpe", "nfc")
+def test_words_without_residues_keep_their_ids(base: HuggingFaceTokenizer, cleaned: LiteTokenTokenizer) -> None:
     removed = {row["id"] for row in cleaned.report["removed"]}
     words = pa.array(sorted({word for text in documents() for word in text.split(" ") if word}))
     before, after = base.encode(words), cleaned.encode(words)

@@ -89,10 +89,17 @@ def unfit(made: TokenizerConfig, base: TokenizerConfig) -> str | None:
         return f"{made.family} can be made from a {base.family}, only from {', '.join(BASES[made.family])}"
     if made.family != "minimum_cost" and base.delete_threshold is not None:
         return f"{made.family} can be made from a tokenizer with `delete_threshold`"
+    if made.family == "litetoken" and base.family in ("superbpe", "boundless_bpe") and not has_stock_file(base):
+        return f"{made.family} can be made from a {base.family} whose file is our own (`export: exact`)"
     ending = Path(base.path or "").suffix
     if ending in NO_BASE_FOR.get(made.family, ()):
         return f"{made.family} can be made from a file in {ending}"
     return None
+
+
+def has_stock_file(superwords: TokenizerConfig) -> bool:
+    """Whether a superword model is written as a tokenizer.json."""
+    return superwords.export == "hf" or (superwords.family == "superbpe" and superwords.joins == "pieces")
 
 
 def check_unicode_forms(entry: Entry, project: Project, faults: Faults) -> None:

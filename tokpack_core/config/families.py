@@ -24,7 +24,7 @@ Family = Literal[
 DERIVED: tuple[Family, ...] = ("litetoken", "supertokens", "minimum_cost")
 """Made from another tokenizer of the configuration, whose special tokens and unicode form they have."""
 BASES: dict[Family, tuple[Family, ...]] = {
-    "litetoken": ("byte_bpe", "modular_bpe", "pretrained"),
+    "litetoken": ("byte_bpe", "superbpe", "boundless_bpe", "modular_bpe", "supertokens", "pretrained"),
     "supertokens": ("byte_bpe", "modular_bpe", "pretrained"),
     "minimum_cost": (
         "byte_bpe",

@@ -95,13 +95,14 @@ class FastEngine:
     def in_use(self) -> bool:
         return self._encode is not None
 
-    def exact(self, by_library: Encode) -> ExactBpe | None:
+    def exact(self, by_library: Encode, across_words: bool = False) -> ExactBpe | None:
         """Our encoder of a byte-level BPE, loaded and checked now if it was not yet; None where it does not serve.
 
-        It serves pretokens that come back, which those of a model with tokens across words do not.
+        It serves pretokens that come back, which those of a model with tokens across words do not: that is for who
+        asks for it.
         """
         self._load(by_library)
-        return None if self._exact is None or self._exact.staged else self._exact
+        return None if self._exact is None or (self._exact.staged and not across_words) else self._exact
 
     def encode(self, texts: pa.Array, by_library: Encode) -> Encoded:
         """Ids by our encoder or, as long as it is not worth while or not equal, by the library."""

@@ -84,9 +84,12 @@ class HuggingFaceTokenizer:
     def encoder(self) -> EncoderChoice:
         return self._fast.choice
 
-    def exact_bpe(self) -> ExactBpe | None:
-        """The merges and regexes of a byte-level BPE that our own encoder follows exactly; None for all else."""
-        return self._fast.exact(self._encode_by_library)
+    def exact_bpe(self, across_words: bool = False) -> ExactBpe | None:
+        """The merges and regexes of a byte-level BPE that our own encoder follows exactly; None for all else.
+
+        across_words: also of one with tokens across words, of which pretokens are pieces of text of any length.
+        """
+        return self._fast.exact(self._encode_by_library, across_words)
 
     def parts(self) -> tuple[dict[str, Any], Metadata, pa.Table | None]:
         """What the tokenizer is made of: its file's content, what that does not say, its trainer's merges."""

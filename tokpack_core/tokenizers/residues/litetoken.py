@@ -7,8 +7,9 @@ that it was merged from, these likewise if they are residues, and the tokens of 
 that make no residue. All other ids stay what they are, so a trained model needs no training; the removed ids are just
 never given.
 
-Words are those of the tokenizer's own regex. A text that holds an added token that is not special is encoded by the
-tokenizer's own library, and its residues are split and not merged again.
+Words are those of the tokenizer's own regex: pieces of text where its tokens go across words (SuperBPE). A text that
+holds an added token that is not special is encoded by the tokenizer's own library, and its residues are split and not
+merged again.
 
 Saved: the base tokenizer's files and `residues.json` (see `residues`), which opens as this tokenizer again.
 """
@@ -111,11 +112,15 @@ class LiteTokenTokenizer:
 
 def exact_base(base: Tokenizer) -> ExactBpe:
     """The merges and the regex of a base tokenizer. Raises InputError where they are not a byte-level BPE's."""
-    exact = base.exact_bpe() if isinstance(base, HuggingFaceTokenizer | TiktokenTokenizer) else None
+    exact = None
+    if isinstance(base, HuggingFaceTokenizer):
+        exact = base.exact_bpe(across_words=True)
+    elif isinstance(base, TiktokenTokenizer):
+        exact = base.exact_bpe()
     if exact is None:
         raise InputError(
             f"a tokenizer of family {base.family} has no residues to remove: give the tokenizer.json or .tiktoken of a "
-            "byte-level BPE that merges within words"
+            "byte-level BPE"
         )
     return exact
 
