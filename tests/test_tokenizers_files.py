@@ -151,6 +151,17 @@ def test_the_vocabulary_of_other_model_types_holds_text(tmp_path: Path) -> None:
     assert token_bytes(bert)[engine.get_vocab()["##s"]] == b"s"
 
 
+def test_runs_of_spaces_that_are_added_tokens_too_have_the_bytes_of_spaces(tmp_path: Path) -> None:
+    """As in the files of Gemma 2 and 3."""
+    engine = llama_like()
+    engine.normalizer = normalizers.Replace(" ", "▁")
+    engine.add_tokens([AddedToken("▁▁", normalized=False), AddedToken("<unused0>", normalized=False)])
+    tokenizer = registry.load(saved_json(engine, tmp_path), SpecialTokens(eod="<|▁end▁|>"))
+    tokens = token_bytes(tokenizer)
+    assert [tokens[token_id] for token_id in (264, 265, 266)] == [b"  ", b"<unused0>", "<|▁end▁|>".encode()]
+    assert tokenizer.decode(tokenizer.encode(pa.array(["a▁▁b"]))).to_pylist() == ["a  b"]
+
+
 def test_unicode_form_is_found_in_the_file(tmp_path: Path) -> None:
     assert registry.load(saved_json(unigram(), tmp_path)).unicode == "nfkc"
     assert registry.load(saved_json(word_piece(), tmp_path)).unicode == "none"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tokenizers import AddedToken
 from tokenizers import Tokenizer as Engine
 
 from tests.tokenizer_samples import documents, normalized, token_bytes, trained
@@ -57,6 +58,25 @@ def test_tokens_are_appended_and_initialized_from_old_ones(tmp_path: Path) -> No
     assert [engine.encode(text, add_special_tokens=False).ids for text in texts.to_pylist()] == documents_of(after)
     assert round_trip_failures(loaded, pa.array([normalized(text, "nfc") for text in texts.to_pylist()])) == []
     assert json.loads((tmp_path / "supertokens.json").read_text())["added"] == added
+
+
+def test_added_tokens_that_the_model_does_not_hold_keep_their_ids(tmp_path: Path) -> None:
+    """As in the files of Llama 3 and Qwen, whose library numbers such tokens anew behind the model's."""
+    engine = Engine.from_str(base().as_json())
+    size = engine.get_vocab_size()
+    engine.add_special_tokens([AddedToken("<|turn|>", special=True)])
+    engine.add_tokens([AddedToken("<think>", normalized=False)])
+    published = HuggingFaceTokenizer(engine, base().metadata, "the published tokenizer")
+    longer, report = extend(published, ExtensionLimits(top_k=4), iter([pa.array(TRACES)]))
+    longer.save(tmp_path)
+    reopened = Engine.from_file(str(tmp_path / "tokenizer.json"))
+    assert [entry["id"] for entry in report["added"]] == list(range(size + 2, size + 6))
+    assert [reopened.token_to_id(entry["token"]) for entry in report["added"]] == list(range(size + 2, size + 6))
+    for text, token_id in engine.get_vocab().items():
+        assert (reopened.token_to_id(text), reopened.id_to_token(token_id)) == (token_id, text)
+    reopened.encode_special_tokens = True
+    assert reopened.encode("a<think>b<|turn|>").ids == engine.encode("a<think>b<|turn|>").ids
+    assert registry.load(tmp_path).vocabulary()["id"].to_pylist() == list(range(size + 6))
 
 
 def documents_of(encoded: object) -> list[list[int]]:

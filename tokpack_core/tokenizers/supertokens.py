@@ -118,6 +118,8 @@ def appended(
     content = json.loads(base.as_json())
     names = [byte_level_name(token) for token in [*contents, *found.tokens]]
     model = content["model"]
+    # An added token that the model does not hold would be given the first id after the model's, whatever the file says.
+    model["vocab"] |= {token["content"]: token["id"] for token in content["added_tokens"]}
     model["vocab"] |= {name: token_id for token_id, name in enumerate(names) if token_id >= len(contents)}
     written = [merge if isinstance(merge, list) else merge.split(" ") for merge in model["merges"]]
     new = [[names[left], names[right]] for left, right in zip(found.left.tolist(), found.right.tolist(), strict=True)]

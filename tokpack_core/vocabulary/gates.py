@@ -123,7 +123,7 @@ def remedy(report: Report, used: int, used_share: float) -> str:
     if report["sample"]["tokens"] == 0:
         return "The sample holds no tokens: check what train_on names."
     if report["tokenizer"].get("family") in ("pretrained", "minimum_cost"):
-        return "Judge it on text it was made for (train_on, sample_bytes), or take another tokenizer."
+        return "Judge it on text it is for (train_on, sample_bytes), or change its limit (checks) or the tokenizer."
     vocabulary = report["vocabulary"]
     size = vocabulary["special"] + math.floor(used / used_share)
     irreducible = vocabulary["special"] + vocabulary["kinds"]["single_byte"] + vocabulary["kinds"]["byte_fallback"]

@@ -32,6 +32,7 @@ ALPHABET = "".join(BYTE_TO_CHARACTER[byte] for byte in range(256))
 CODES = codecs.charmap_build(ALPHABET)
 
 BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+BYTE_PIECE_LENGTH = len("<0x00>")
 META_SPACE = "\u2581"
 
 
@@ -50,7 +51,7 @@ def byte_level_name(token: bytes) -> str:
 
 def byte_piece(token: str) -> bytes | None:
     """The byte of a `<0xNN>` piece; None for any other token."""
-    match = BYTE_PIECE.fullmatch(token)
+    match = BYTE_PIECE.fullmatch(token) if len(token) == BYTE_PIECE_LENGTH else None
     return bytes([int(match[1], 16)]) if match else None
 
 

@@ -177,9 +177,13 @@ class HuggingFaceTokenizer:
         added = self._engine.get_added_tokens_decoder()
         tokens = {token_id: text for text, token_id in self._engine.get_vocab(with_added_tokens=False).items()}
         content = {token_id: self._text_bytes(text) for token_id, text in tokens.items()}
-        content |= {token_id: token.content.encode() for token_id, token in added.items()}
-        ids = sorted(content)
         specials = {token_id for token_id, token in added.items() if token.special}
+        # Gemma's runs of spaces are added tokens, written as its other entries are.
+        content |= {
+            token_id: token.content.encode() if token.special or self._byte_level else self._text_bytes(token.content)
+            for token_id, token in added.items()
+        }
+        ids = sorted(content)
         return vocabulary_table(
             ids,
             [content[token_id] for token_id in ids],
