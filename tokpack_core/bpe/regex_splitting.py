@@ -133,7 +133,7 @@ def patience(pattern: Any, text: str) -> Iterator[dict[str, float]]:
         yield {"timeout": PATIENCE + len(text) / SLOWEST} if REPEATED_GROUP.search(pattern.pattern) else {}
     except TimeoutError:
         raise InputError(
-            f"the pretokenizer `{pattern.pattern}` takes too long on the text that begins {text[:40]!r}: write it "
+            f"the regex `{pattern.pattern}` takes too long on the text that begins {text[:40]!r}: write it "
             "without repetitions of repetitions, such as (a+)+"
         ) from None
 

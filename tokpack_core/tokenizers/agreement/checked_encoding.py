@@ -9,7 +9,7 @@ import numpy as np
 
 from tokpack_core.errors import InputError, TokpackError
 from tokpack_core.tokenizers.encoded import Encoded
-from tokpack_core.tokenizers.panics import PanicError
+from tokpack_core.tokenizers.encoding_errors import EncodingError
 
 Documents = TypeVar("Documents", bound=Any)
 Result = TypeVar("Result")
@@ -32,13 +32,13 @@ def encode_checked(
     try:
         result = encode(documents)
     except Exception as error:  # what an encoder raises has no common base
-        if isinstance(error, TokpackError) and not isinstance(error, PanicError):
+        if isinstance(error, TokpackError) and not isinstance(error, EncodingError):
             raise
         for number in range(len(documents)):
             try:
                 encode(documents.slice(number, 1))
             except Exception as one:
-                raise cannot_encode(name(number), one.reason if isinstance(one, PanicError) else str(one)) from error
+                raise cannot_encode(name(number), one.reason if isinstance(one, EncodingError) else str(one)) from error
         raise
     encoded = tokens(result)
     ids = encoded.ids

@@ -49,9 +49,9 @@ from tokpack_core.tokenizers.agreement.readers import (
 )
 from tokpack_core.tokenizers.byteification.token_bytes import META_SPACE
 from tokpack_core.tokenizers.encoded import Bools, Encoded, from_lists
+from tokpack_core.tokenizers.encoding_errors import EncodingError
 from tokpack_core.tokenizers.huggingface import model as huggingface
 from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
-from tokpack_core.tokenizers.panics import PanicError
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.sentencepiece import model as sentencepiece_model
 from tokpack_core.tokenizers.sentencepiece.model import SentencePieceTokenizer
@@ -182,7 +182,7 @@ def saved_for_tiktoken(tokenizer: HuggingFaceTokenizer, folder: Path, expected: 
         tiktoken_export.save_for_tiktoken(tokenizer, folder)
         try:
             difference = first_difference(by_tiktoken(folder), expected)
-        except PanicError as error:
+        except EncodingError as error:
             difference = str(error)
         if difference is not None:
             shutil.rmtree(folder)

@@ -16,7 +16,7 @@ from tokpack_core.bpe.regex_splitting import compiled, pretokens
 from tokpack_core.config import REGEX
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.agreement.hard_texts import hard_texts
-from tokpack_core.tokenizers.panics import lists_or_error
+from tokpack_core.tokenizers.encoding_errors import lists_or_error
 
 COMPARED = 100_000
 """Characters of training text."""

@@ -14,8 +14,8 @@ from tokenizers import Tokenizer as Engine
 
 from tokpack_core.tokenizers.agreement.normalization import differing_documents
 from tokpack_core.tokenizers.encoded import Bools, Encoded, documents_of, from_lists
+from tokpack_core.tokenizers.encoding_errors import lists_or_error
 from tokpack_core.tokenizers.huggingface.model import ids_of
-from tokpack_core.tokenizers.panics import lists_or_error
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.tiktoken import export as tiktoken_export
 

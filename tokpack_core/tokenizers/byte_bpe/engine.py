@@ -30,9 +30,9 @@ from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_text
 from tokpack_core.tokenizers.byte_bpe.pretokenizer_steps import pretokenizer_steps
 from tokpack_core.tokenizers.byteification.token_bytes import BYTE_TO_CHARACTER, byte_level_bytes
 from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart, same_ids
+from tokpack_core.tokenizers.encoding_errors import EncodingError
 from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of
 from tokpack_core.tokenizers.library_texts import ForLibrary, Prepare, any_of, holding, normalized_by, unchanged
-from tokpack_core.tokenizers.panics import PanicError
 
 if TYPE_CHECKING:
     from tokpack_core.bpe.encoder import BpeModel, ByteBpeEncoder
@@ -207,7 +207,7 @@ def if_equal(exact: ExactBpe, added: list[str]) -> ExactBpe | None:
     texts = pa.array(hard_texts(added), pa.string())
     try:
         same = same_ids(exact.encode(texts), exact.by_library(texts))
-    except PanicError:
+    except EncodingError:  # the library goes on where it can, and says where it cannot
         return None
     return with_faster(exact, texts) if same else None
 

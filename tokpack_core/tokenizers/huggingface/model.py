@@ -39,11 +39,11 @@ from tokpack_core.tokenizers.byteification.token_bytes import (
     vocabulary_table,
 )
 from tokpack_core.tokenizers.encoded import Encoded, common_beginnings, concatenate, encode_apart, from_lists
+from tokpack_core.tokenizers.encoding_errors import lists_or_error
 from tokpack_core.tokenizers.huggingface import gpt2_files
 from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of
 from tokpack_core.tokenizers.long_documents import encode_bounded
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
-from tokpack_core.tokenizers.panics import lists_or_error
 from tokpack_core.tokenizers.text_batches import text_batches
 from tokpack_core.tokenizers.unicode_forms import form_applied
 

@@ -15,6 +15,7 @@ import regex
 from tokpack_core.bpe.automaton import compile_splits
 from tokpack_core.bpe.encoder import BpeModel
 from tokpack_core.bpe.picky_merges import event_encoder
+from tokpack_core.bpe.regex_splitting import patience
 from tokpack_core.bpe.regex_syntax import Unsupported
 from tokpack_core.bpe.superword_encoder import MergeList, SuperwordEncoder
 from tokpack_core.bpe.superword_units import JoinableWords
@@ -105,15 +106,20 @@ def eligibility(mergeable: str, letters: str | None) -> Callable[[bytes], bool]:
     """Whether a word may be part of a superword. Raises InputError for a regex that does not compile."""
     try:
         within, whole = regex.compile(mergeable), None if letters is None else regex.compile(letters)
+        within.search("")
     except regex.error as error:
         raise InputError(f"`mergeable`, `{mergeable}`, is no regular expression ({error}): correct it") from None
+    except MemoryError:
+        raise InputError(f"`mergeable`, `{mergeable}`, calls itself without end: correct it") from None
 
     def eligible(token: bytes) -> bool:
         try:
             text = token.decode()
         except UnicodeDecodeError:
             return False
-        return bool(within.search(text)) or bool(whole is not None and whole.fullmatch(text))
+        with patience(within, text) as limit:
+            found = within.search(text, **limit)
+        return found is not None or bool(whole is not None and whole.fullmatch(text))
 
     return eligible
 

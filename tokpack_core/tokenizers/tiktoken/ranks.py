@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import tiktoken
 
@@ -28,8 +29,8 @@ from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.byte_bpe.engine import WORTH_LOADING, ExactBpe, exact_rank_encoder
 from tokpack_core.tokenizers.byteification.token_bytes import ByteDecoder, vocabulary_table
 from tokpack_core.tokenizers.encoded import Encoded, concatenate, from_lists
+from tokpack_core.tokenizers.encoding_errors import SHOWN, EncodingError, lists_or_error
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
-from tokpack_core.tokenizers.panics import lists_or_error
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS, splits_of
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.text_batches import text_batches
@@ -65,6 +66,8 @@ class TiktokenTokenizer:
             special_tokens={},
         )
         self._splits = splits
+        self._sizes = np.zeros(first_free, np.int64)
+        self._sizes[list(ranks.values())] = list(map(len, ranks))
         self._exact: ExactBpe | None = None
         self._tried = False
         self._seen = 0
@@ -101,7 +104,19 @@ class TiktokenTokenizer:
 
     def _encode_by_library(self, texts: pa.Array) -> Encoded:
         batches = (batch.to_pylist() for batch in text_batches(texts))
-        return concatenate(from_lists(lists_or_error(self._engine.encode_ordinary_batch, batch)) for batch in batches)
+        return concatenate(self._whole(batch) for batch in batches)
+
+    def _whole(self, texts: list[str]) -> Encoded:
+        """Refuses a regex that leaves text unmatched, which tiktoken drops without a word."""
+        encoded = from_lists(lists_or_error(self._engine.encode_ordinary_batch, texts))
+        sizes = np.diff(np.concatenate([[0], np.cumsum(self._sizes[encoded.ids])])[encoded.offsets])
+        for number in np.flatnonzero(sizes != [len(text.encode()) for text in texts]):
+            raise EncodingError(
+                f"its regex, `{self._splits[0]}`, does not match all of it, and tiktoken drops the rest; let it match "
+                r"every character, as with `|[\s\S]` at the end",
+                texts[number][:SHOWN],
+            )
+        return encoded
 
     def decode(self, encoded: Encoded) -> pa.Array:
         return self._byte_decoder.decode(encoded)

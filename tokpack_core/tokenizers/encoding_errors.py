@@ -1,4 +1,4 @@
-"""A panic of a library in Rust as an error that names the text.
+"""Errors that name the text which a library cannot encode, a panic of a library in Rust among them.
 
 Hugging Face tokenizers and tiktoken panic where they cannot go on, as when a regex backtracks too often on a text, and
 Python gets a BaseException that no `except Exception` sees.
@@ -12,10 +12,13 @@ from typing import TypeVar
 from tokpack_core.errors import InputError
 
 T = TypeVar("T")
+SHOWN = 40
+"""Characters of a text."""
+REMEDY = "give the tokenizer a regex without repetitions of repetitions, such as (a+)+"
 
 
-class PanicError(InputError):
-    """A library gave up on a text, of which it is given the beginning; None: on no text alone."""
+class EncodingError(InputError):
+    """A text, given by its beginning (None: no text alone), that cannot be encoded; `reason` ends in the remedy."""
 
     def __init__(self, reason: str, text: str | None) -> None:
         super().__init__(reason, text)
@@ -24,22 +27,19 @@ class PanicError(InputError):
 
     def __str__(self) -> str:
         which = "a text" if self._text is None else f"the text that begins {self._text!r}"
-        return (
-            f"the tokenizer's library gave up on {which} ({self.reason}): leave it out, or give the tokenizer a regex "
-            "without repetitions of repetitions, such as (a+)+"
-        )
+        return f"{which} cannot be encoded ({self.reason})"
 
 
 def lists_or_error(encode: Callable[[list[str]], T], texts: list[str]) -> T:
-    """What `encode` gives; raises PanicError if it panics, for the first text that alone makes it."""
+    """What `encode` gives; raises EncodingError if it panics, for the first text that alone makes it."""
     reason = panic(encode, texts)
     if not isinstance(reason, str):
         return reason[0]
     for text in texts:
         alone = panic(encode, [text])
         if isinstance(alone, str):
-            raise PanicError(alone, text[:40])
-    raise PanicError(reason, None)
+            raise EncodingError(alone, text[:SHOWN])
+    raise EncodingError(reason, None)
 
 
 def panic(encode: Callable[[list[str]], T], texts: list[str]) -> tuple[T] | str:
@@ -50,4 +50,4 @@ def panic(encode: Callable[[list[str]], T], texts: list[str]) -> tuple[T] | str:
         # Each library has a class of its own by this name.
         if type(error).__name__ != "PanicException":
             raise
-        return " ".join(str(error).split())[:200]
+        return f"its library gave up: {' '.join(str(error).split())[:200]}; {REMEDY}"
