@@ -263,6 +263,29 @@ def test_sweep_and_small_models(project: Path) -> None:
     assert [Path(entry["path"]).name for entry in manifest["inputs"]] == ["text.jsonl", "text.jsonl"]
 
 
+def test_a_family_that_loses_text_is_in_no_spread(tmp_path: Path) -> None:
+    """WordPiece of English makes unk of Greek; the spread is that of the two that spell it."""
+    (tmp_path / "english.txt").write_text("the cat sat on the mat and the dog sat on the log\n" * 40)
+    lines = ["ο σκύλος the cat", "η γάτα the dog", "the mat και the log"] * 10
+    (tmp_path / "greek.jsonl").write_text("".join(json.dumps({"text": line}) + "\n" for line in lines))
+    arguments = ["--sweep-size", "300", "--train", "english.txt", "--output", "swept", "greek.jsonl"]
+    families = [f"--sweep-family={family}" for family in ("byte_bpe", "wordpiece", "cnf_mce")]
+    said = tokpack(tmp_path, "compare", *families, *arguments).out
+    found = json.loads((tmp_path / "swept" / "comparison.json").read_bytes())["sweep"]
+    (row,) = found["sizes"]
+    assert list(row["lost_text"]) == ["wordpiece"]
+    lengths = sorted(row["bytes_per_token"][family] for family in ("byte_bpe", "cnf_mce"))
+    assert row["spread"] == pytest.approx(lengths[1] / lengths[0] - 1)
+    assert row["pairs"] == 1
+    assert [pair["verdict"] == "unknown tokens" for pair in found["pairs"]] == [True, False, True]
+    assert "wordpiece does not compare: " in said
+    alone = ["--sweep-family", "wordpiece", "--output", "alone", *arguments[:4], "greek.jsonl"]
+    assert (
+        "At 300 entries there are no two families to compare. wordpiece does not compare"
+        in tokpack(tmp_path, "compare", *alone).out
+    )
+
+
 def test_a_seeded_unigram_takes_part_in_the_sweep(project: Path) -> None:
     (project / "seeds.txt").write_text("ion\nthe\n", encoding="utf-8")
     arguments = ["--sweep-size", "300", "--sweep-family", "byte_bpe", "--sweep-family", "sentencepiece_unigram"]

@@ -114,10 +114,15 @@ def control(row: dict[str, Any], baseline: str) -> str:
 
 
 def size(row: dict[str, Any]) -> str:
-    told = f"{row['significant_pairs']} of {row['pairs']} pairs of families differ significantly"
-    return (
-        f"At {row['size']:,} entries {told}; the best has {percent(row['spread'])} more bytes a token than the worst."
+    aside = "".join(
+        f" {family} does not compare: {percent(share)} of its tokens are unknown ones, for text that it has lost."
+        for family, share in row["lost_text"].items()
     )
+    if row["spread"] is None:
+        return f"At {row['size']:,} entries there are no two families to compare.{aside}"
+    told = f"{row['significant_pairs']} of {row['pairs']} pairs of families differ significantly"
+    best = f"the best has {percent(row['spread'])} more bytes a token than the worst"
+    return f"At {row['size']:,} entries {told}; {best}.{aside}"
 
 
 def use_by_size(family: str, rows: list[dict[str, Any]]) -> str:
