@@ -6,6 +6,7 @@ import json
 import re
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -87,3 +88,17 @@ def documents_of(encoded: object) -> list[list[int]]:
 def test_what_cannot_be_extended_is_one_sentence() -> None:
     with pytest.raises(InputError, match="no text"):
         extend(base(), ExtensionLimits(), iter([pa.array([""])]))
+    content = json.loads(base().as_json())
+    content["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [DIGITS, *steps_of(content["pre_tokenizer"])]}
+    several = HuggingFaceTokenizer(Engine.from_str(json.dumps(content)), base().metadata, "the tokenizer")
+    assert several.exact_bpe() is not None
+    with pytest.raises(InputError, match="of several regexes has no stock form with superwords: give a tokenizer"):
+        extend(several, ExtensionLimits(), iter([pa.array(TRACES)]))
+
+
+DIGITS = {"type": "Digits", "individual_digits": True}
+
+
+def steps_of(pretokenizer: dict[str, Any]) -> list[dict[str, Any]]:
+    steps: list[dict[str, Any]] = pretokenizer.get("pretokenizers", [pretokenizer])
+    return steps

@@ -13,11 +13,17 @@ from tokpack_core.errors import InputError
 WORDS = ("a", "A", "Ab", " a", " Ab", "é", "你", "'s", "_a")
 
 
-def run_splits(splits: tuple[str, ...], letters: str | None) -> tuple[str, ...]:
-    """`letters`: the first stage of `splits`, whose matches are words too. Raises InputError for other stages."""
+ONE_REGEX = "give a tokenizer whose pretokenizer is one regex, as that of Llama 3, Qwen and GPT-4o is"
+
+
+def run_splits(splits: tuple[str, ...], letters: str | None, remedy: str = ONE_REGEX) -> tuple[str, ...]:
+    """`letters`: the first stage of `splits`, whose matches are words too.
+
+    Raises InputError for other stages, with this `remedy`.
+    """
     *stages, last = splits
     if stages != ([] if letters is None else [letters]):
-        raise InputError("a pretokenizer of several regexes has no stock form with superwords: use `export: exact`")
+        raise InputError(f"a pretokenizer of several regexes has no stock form with superwords: {remedy}")
     choices = alternatives(last)
     words = [choice for choice in choices if any(regex.fullmatch(choice, word) for word in WORDS)]
     others = [choice for choice in choices if choice not in words]

@@ -62,7 +62,7 @@ def train_superwords(config: TrainConfig, texts: Iterator[pa.Array], unicode: Un
     words = splits_of(config.pretokenizer, config.digits)
     splits = (letters, *words) if letters else words
     refuse_slow(config.pretokenizer, splits)
-    as_runs = run_splits(splits, letters) if config.export == "hf" else ()
+    as_runs = run_splits(splits, letters, "use `export: exact`") if config.export == "hf" else ()
     eligible = eligibility(config.mergeable, letters)
     for role, text in special.items():
         refuse_learnable(role, text, splits)
