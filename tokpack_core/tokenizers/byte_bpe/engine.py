@@ -3,9 +3,10 @@
 A tokenizer.json qualifies if its model is BPE over bytes without extras, its pretokenizer is ByteLevel behind steps
 whose regexes have an automaton (see `pretokenizer_steps`), and its normalizer is none, NFC or NFKC. Before it is
 used, its ids are compared with the library's on strings that are hard for either part; one difference, and the library
-stays. Texts that hold an added token that is not special always go to the library, since text matches those. Texts
-that our normalizer changes are given to the library's, whose version of Unicode is older. What is normalized by the
-newer version is left alone by the older one: to it, new marks are characters that nothing combines with.
+stays. Texts that hold an added token that is not special, which text matches, are encoded around it (see
+`added_tokens`), or by the library. Texts that our normalizer changes are given to the library's, whose version of
+Unicode is older. What is normalized by the newer version is left alone by the older one: to it, new marks are
+characters that nothing combines with.
 
 Where gigatoken loads the tokenizer and gives the ids of our encoder, it takes its place (see `gigatoken_engine`).
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from tokenizers import models
 
 from tokpack_core.bpe.regex_syntax import Unsupported
 from tokpack_core.config import UnicodeForm
+from tokpack_core.tokenizers.added_tokens import AddedTokens, added_tokens
 from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_texts
 from tokpack_core.tokenizers.byte_bpe.pretokenizer_steps import pretokenizer_steps
@@ -66,6 +69,10 @@ class ExactBpe:
     """What was tried and gave other ids."""
     staged: SuperwordEncoder | None = None
     """The way to the same ids where tokens go across words; pretokens are then whole sentences."""
+    added: AddedTokens | None = None
+    """What encodes texts with added tokens, where the library need not."""
+    split_otherwise: ForLibrary | None = None
+    """Which of these the library must encode all the same."""
 
     @property
     def choice(self) -> EncoderChoice:
@@ -78,7 +85,14 @@ class ExactBpe:
         def encode(some: pa.Array) -> Encoded:
             return encoder.encode(self.prepared(some))
 
-        return encode_apart(texts, [] if library is None else [library], self.by_library, encode)
+        def with_added(some: pa.Array) -> Encoded:
+            if self.added is None:
+                return self.by_library(some)
+            otherwise = self.split_otherwise(some) if self.split_otherwise else None
+            around = partial(self.added.encode, plain=encoder.encode)
+            return encode_apart(some, [] if otherwise is None else [otherwise], self.by_library, around)
+
+        return encode_apart(texts, [] if library is None else [library], with_added, encode)
 
 
 class FastEngine:
@@ -168,8 +182,15 @@ def equal_encoder(engine: Engine, by_library: Encode) -> ExactBpe | None:
         staged = staged_encoder(model, splits, contents(description["model"]))
     except Unsupported:
         return None
-    exact = ExactBpe(model, splits, encoder, by_library, for_library, normalized_by(engine, form), staged=staged)
-    return if_equal(exact, [token["content"] for token in description["added_tokens"]])
+    listed, prepared = description["added_tokens"], normalized_by(engine, form)
+    exact = ExactBpe(model, splits, encoder, by_library, for_library, prepared, staged=staged)
+    steps = pretokenizer_steps(description["pre_tokenizer"])
+    normalize = engine.normalizer.normalize_str if engine.normalizer else None
+    with_added = replace(
+        exact, added=added_tokens(listed, normalize, prepared), split_otherwise=steps.for_library if steps else None
+    )
+    contents_of_added = [token["content"] for token in listed]
+    return if_equal(with_added, contents_of_added) or if_equal(exact, contents_of_added)
 
 
 def splits_and_form(description: dict[str, Any]) -> tuple[tuple[str, ...], UnicodeForm, ForLibrary] | None:
