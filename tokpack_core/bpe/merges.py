@@ -3,7 +3,7 @@ again.
 
 Counts are 64-bit. Ties are broken by one of three rules: `hugging_face`, the smaller pair of ids; or the greatest or
 smallest pair of byte strings. The merges depend on nothing but the counts: not on the order of words, documents or
-threads. Threads share out the spelling of words, finding their pairs, and merges of many places.
+threads. Threads share out the spelling of words, finding their pairs, and the places of merges that are made together.
 
 Memory: 4 bytes for each byte of a word and for its end, and at the start 5 more for each pair of bytes.
 

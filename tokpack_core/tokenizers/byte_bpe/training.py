@@ -53,7 +53,7 @@ OPTIONS = {
 }
 """Recorded if they are set."""
 MOST_WORKERS = 8
-"""Each has a table of pretokens of its own, and most merges, which follow, have one thread."""
+"""Each has a table of pretokens of its own, and merges, which follow, are made in rounds that are soon too small."""
 
 
 def train_byte_bpe(config: TrainConfig, texts: Iterator[pa.Array], unicode: UnicodeForm) -> Tokenizer:
