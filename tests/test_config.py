@@ -89,6 +89,9 @@ def test_names_may_stand_in_several_files(tmp_path: Path) -> None:
         ("    lang: zh", f"    split_seed: {2**63}", 4, r"split_seed: .*less than"),
         ("sample_bytes: 2GB", f"sample_bytes: {2**63}", 12, r"sample_bytes: .*less than"),
         ("    sample_bytes: 2GB", f"    seed: {-(2**63) - 1}", 12, r"seed: .*greater than or equal to"),
+        ("    lang: zh", r'    lang: "\ud800"', 4, r"corpora\.zh_web\.lang: this holds half of a surrogate pair"),
+        ("    paths: [data/en]", r'    paths: ["\ud800"]', 6, r"corpora\.en_web\.paths\.0: this holds half of"),
+        ('eod: "<|endoftext|>", ', r'eod: "\udc00", ', 13, r"special_tokens\.eod: this holds half of a"),
         ("  base_4k:", f"  {'b' * 101}:", 15, r"in datasets must match .* at most 100 characters"),
     ],
 )
@@ -229,6 +232,12 @@ def test_pretrained_needs_a_path() -> None:
 def test_an_option_of_other_families_is_an_error(family: str, option: dict[str, object], takers: str) -> None:
     with pytest.raises(ValueError, match=rf"`{next(iter(option))}` has no effect on {family}: it is for {takers}"):
         TrainConfig.model_validate({"family": family, "vocab_size": 1000} | option)
+
+
+@pytest.mark.parametrize("option", [{"special_tokens": {"eod": "<\udcff>"}}, {"pretokenizer": "regex:\udcff|."}])
+def test_arguments_that_are_no_utf8(option: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="write characters in UTF-8"):
+        TrainConfig.model_validate({"family": "byte_bpe", "vocab_size": 1000} | option)
 
 
 def test_a_default_written_out_changes_no_parameters() -> None:

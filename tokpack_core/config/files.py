@@ -19,6 +19,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from tokpack_core.config import CorpusConfig, DatasetConfig, EngineConfig, Project, ScheduleConfig, TokenizerConfig
 from tokpack_core.config.agreement import check_agreement
 from tokpack_core.config.faults import Entry, Faults, line_of, nearest
+from tokpack_core.config.values import NO_TEXT, is_text
 from tokpack_core.errors import ConfigError
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
@@ -158,6 +159,9 @@ def validate(entry: Entry, faults: Faults) -> BaseModel | None:
     if not isinstance(entry.node, CommentedMap) and not (entry.section == ENGINE and isinstance(entry.node, str)):
         faults.add(entry.file, entry.line, f"{entry.where} must be a mapping of settings")
         return None
+    for path in no_text(entry.node):
+        faults.add_at(entry, path, f"this {NO_TEXT}")
+        return None
     try:
         return model.model_validate(plain(entry.node))
     except ValidationError as error:
@@ -191,6 +195,17 @@ def known_keys(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
             return []
         model = models[0]
     return list(model.model_fields)
+
+
+def no_text(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where strings stand that no UTF-8 can be written of."""
+    if isinstance(node, str) and not is_text(node):
+        yield path
+    for key, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+        if isinstance(key, str) and not is_text(key):
+            yield path
+        else:
+            yield from no_text(value, (*path, key))
 
 
 def plain(node: Any) -> Any:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
+from tokpack_core.config.values import NO_TEXT, is_text
+
 PRETOKENIZERS = ("gpt2", "cl100k", "o200k", "superbpe", "qwen2", "llama3", "deepseek_v3")
 REGEX = "regex:"
 """Begins a pretokenizer that is a regular expression of one's own."""
@@ -23,6 +25,8 @@ def check_pretokenizer(pretokenizer: str) -> str:
         )
     import regex
 
+    if not is_text(pretokenizer):
+        raise ValueError(f"the pretokenizer {NO_TEXT}")
     try:
         compiled = regex.compile(pretokenizer.removeprefix(REGEX))
     except regex.error as error:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from tokpack_core.config.values import Model
+from tokpack_core.config.values import NO_TEXT, Model, is_text
 
 Role = Literal["eod", "pad", "bos", "unk", "image"]
 
@@ -30,6 +30,8 @@ class SpecialTokens(Model):
         strings = list(self.by_role().values())
         if "" in strings or len(set(strings)) < len(strings):
             raise ValueError("special tokens must be distinct, non-empty strings")
+        if not all(map(is_text, strings)):
+            raise ValueError(f"a special token {NO_TEXT}")
         return self
 
     def by_role(self) -> dict[str, str]:

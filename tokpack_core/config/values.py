@@ -66,3 +66,11 @@ class Model(BaseModel):
         use_attribute_docstrings=True,
         defer_build=True,
     )
+
+
+NO_TEXT = "holds half of a surrogate pair, which is no character: write characters in UTF-8"
+
+
+def is_text(value: str) -> bool:
+    """Not where it holds half a surrogate pair, as `\\ud800` in YAML or an argument that is no UTF-8 gives."""
+    return not any("\ud800" <= character <= "\udfff" for character in value)
