@@ -286,6 +286,32 @@ def test_a_family_that_loses_text_is_in_no_spread(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("family", "size", "said"),
+    [
+        ("modular_bpe", 300, "--sweep-family modular_bpe: the sweep trains byte_bpe, "),
+        ("minimum_cost", 300, "--sweep-family minimum_cost: the sweep trains "),
+        ("byte_bpf", 300, "--sweep-family byte_bpf: the sweep trains "),
+        ("byte_bpe", 200, "byte_bpe of --sweep-size 200: `vocab_size` 200 is too small"),
+        ("sentencepiece_bpe", 5000, "sentencepiece_bpe of --sweep-size 5000: `vocab_size` 5000 is more than"),
+    ],
+)
+def test_what_the_sweep_cannot_train(tmp_path: Path, family: str, size: int, said: str) -> None:
+    (tmp_path / "text.txt").write_text("ab ab")
+    arguments = ["--sweep-family", family, "--sweep-size", str(size), "--train", "text.txt", "--output", "swept"]
+    assert said in refused(tmp_path, "compare", *arguments, "text.txt")
+
+
+def test_fewer_entries_than_the_size_of_the_sweep_are_told(tmp_path: Path) -> None:
+    """Of "ab ab" only one pair occurs twice, so there are 257 entries, of which text and tokens show three."""
+    (tmp_path / "text.txt").write_text("ab ab")
+    sizes = ["--sweep-size", "256", "--sweep-size", "300", "--sweep-size", "400", "--sweep-family", "byte_bpe"]
+    said = tokpack(tmp_path, "compare", *sizes, "--train", "text.txt", "--output", "swept", "text.txt").out
+    assert said.count("byte_bpe has 257 entries: its text gives no more.") == 2
+    assert "1.172 % of 256, 0.7782 % of 257, 0.7782 % of 257 entries" in said
+    assert "-100 % of the entries added found use" in said
+
+
 def test_a_seeded_unigram_takes_part_in_the_sweep(project: Path) -> None:
     (project / "seeds.txt").write_text("ion\nthe\n", encoding="utf-8")
     arguments = ["--sweep-size", "300", "--sweep-family", "byte_bpe", "--sweep-family", "sentencepiece_unigram"]

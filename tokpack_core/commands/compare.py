@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from tokpack_core.comparison.morphemes import read_gold_words
 from tokpack_core.comparison.sweep import Trained, sweep
 from tokpack_core.comparison.tables import tables
 from tokpack_core.config import UnicodeForm
+from tokpack_core.config.families import DERIVED, MODULAR, Family
 from tokpack_core.errors import InputError
 from tokpack_core.stages.asset import write_json
 from tokpack_core.tokenizers import registry
@@ -36,6 +37,7 @@ SWEPT = ("byte_bpe", "wordpiece", "sentencepiece_unigram")
 DOCUMENTS = pa.schema([("text", pa.large_string()), ("lang", pa.string())])
 SEEDED = "seeded_unigram"
 """sentencepiece_unigram that starts from a vocabulary of one's own."""
+SWEEPABLE = (*(one for one in get_args(Family) if one not in (*DERIVED, *MODULAR, "pretrained")), SEEDED)
 
 
 @dataclass(frozen=True)
@@ -185,16 +187,22 @@ def train_sweep(extras: Extras, quiet: bool) -> list[tuple[Candidate, Trained]]:
             name = f"{family}_{size}"
             with progress(f"training {name}", reading.bytes, "B", quiet) as on_done:
                 seeds = {"seed_vocabulary": str(extras.seed_vocabulary)} if family == SEEDED else {}
-                config = train_config("sentencepiece_unigram" if seeds else family, size, [], seeds)
-                tokenizer = registry.train(config, texts(reading, FORM, on_done), FORM)
+                try:
+                    config = train_config("sentencepiece_unigram" if seeds else family, size, [], seeds)
+                    tokenizer = registry.train(config, texts(reading, FORM, on_done), FORM)
+                except InputError as error:
+                    raise InputError(f"{family} of --sweep-size {size}: {error}") from None
             trained.append((Candidate(name, tokenizer), Trained(name, family, size)))
             extras.training.inputs[:] = reading.inputs
     return trained
 
 
 def swept_families(named: list[str] | None, seed_vocabulary: Path | None) -> tuple[str, ...]:
-    """Raises InputError for a seeded family without seeds."""
+    """Raises InputError for a family that the sweep does not train, and for a seeded one without seeds."""
     families = tuple(named or SWEPT)
+    for family in families:
+        if family not in SWEEPABLE:
+            raise InputError(f"--sweep-family {family}: the sweep trains {', '.join(SWEEPABLE)}")
     if seed_vocabulary is not None and SEEDED not in families:
         families = (*families, SEEDED)
     if SEEDED in families and seed_vocabulary is None:

@@ -118,6 +118,11 @@ def size(row: dict[str, Any]) -> str:
         f" {family} does not compare: {percent(share)} of its tokens are unknown ones, for text that it has lost."
         for family, share in row["lost_text"].items()
     )
+    aside += "".join(
+        f" {family} has {entries:,} entries: its text gives no more."
+        for family, entries in row["entries"].items()
+        if entries < row["size"]
+    )
     if row["spread"] is None:
         return f"At {row['size']:,} entries there are no two families to compare.{aside}"
     told = f"{row['significant_pairs']} of {row['pairs']} pairs of families differ significantly"
@@ -127,11 +132,13 @@ def size(row: dict[str, Any]) -> str:
 
 def use_by_size(family: str, rows: list[dict[str, Any]]) -> str:
     """Whether a larger vocabulary of a family still finds use."""
-    shares = [f"{percent(row['vocabulary_utilization'][family])} of {row['size']:,}" for row in rows]
-    first, last = rows[0], rows[-1]
-    entries = [row["size"] * row["vocabulary_utilization"][family] for row in (first, last)]
-    more = (entries[1] - entries[0]) / (last["size"] - first["size"])
-    return f"{family} uses {', '.join(shares)} entries on this text: {percent(more)} of the entries added found use."
+    shares = [f"{percent(row['vocabulary_utilization'][family])} of {row['entries'][family]:,}" for row in rows]
+    told = f"{family} uses {', '.join(shares)} entries on this text"
+    first, last = (row["entries"][family] for row in (rows[0], rows[-1]))
+    if first == last:
+        return f"{told}."
+    used = [row["entries"][family] * row["vocabulary_utilization"][family] for row in (rows[0], rows[-1])]
+    return f"{told}: {percent((used[1] - used[0]) / (last - first))} of the entries added found use."
 
 
 def interval(row: dict[str, Any]) -> str:

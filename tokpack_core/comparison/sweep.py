@@ -5,7 +5,8 @@ pairs of all sizes. The question is that of a study of Hungarian (LREC 2026), wh
 small beside those between sizes. Utilization by size, family beside family, tells where a larger vocabulary no longer
 finds use: a line that falls is vocabulary that this text does not need.
 
-A family with too many unknown tokens has lost text: it is in no spread, and its pairs do not compare.
+A text may give a family fewer entries than the size says: `entries` tells how many. A family with too many unknown
+tokens has lost text: it is in no spread, and its pairs do not compare.
 """
 
 from __future__ import annotations
@@ -54,7 +55,12 @@ def sweep(candidates: Sequence[tuple[Candidate, Trained]], held_out: HeldOut) ->
         one.name: vocabulary_utilization(held_out.counts[one.name], candidate.tokenizer.vocabulary())
         for candidate, one in candidates
     }
-    return {"pairs": pairs, "sizes": [size_row(size, trained, held_out, pairs, used, lost) for size in sizes]}
+    rows = [size_row(size, trained, held_out, pairs, used, lost) for size in sizes]
+    for row in rows:
+        row["entries"] = {
+            one.family: found.tokenizer.vocab_size for found, one in candidates if one.size == row["size"]
+        }
+    return {"pairs": pairs, "sizes": rows}
 
 
 def size_row(
