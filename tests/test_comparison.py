@@ -305,7 +305,8 @@ def test_what_the_sweep_cannot_train(tmp_path: Path, family: str, size: int, sai
 def test_fewer_entries_than_the_size_of_the_sweep_are_told(tmp_path: Path) -> None:
     """Of "ab ab" only one pair occurs twice, so there are 257 entries, of which text and tokens show three."""
     (tmp_path / "text.txt").write_text("ab ab")
-    sizes = ["--sweep-size", "256", "--sweep-size", "300", "--sweep-size", "400", "--sweep-family", "byte_bpe"]
+    sizes = [part for size in (300, 256, 400, 300) for part in ("--sweep-size", str(size))]
+    sizes += ["--sweep-family", "byte_bpe"] * 2
     said = tokpack(tmp_path, "compare", *sizes, "--train", "text.txt", "--output", "swept", "text.txt").out
     assert said.count("byte_bpe has 257 entries: its text gives no more.") == 2
     assert "1.172 % of 256, 0.7782 % of 257, 0.7782 % of 257 entries" in said

@@ -84,7 +84,7 @@ def compare(
             morphemes=morphemes,
             seeds=model_seeds,
             model_bytes=model_bytes,
-            sizes=tuple(sweep_size or ()),
+            sizes=tuple(sorted(set(sweep_size or ()))),
             families=command.swept_families(sweep_family, sweep_seeds),
             training=training,
             seed_vocabulary=sweep_seeds,

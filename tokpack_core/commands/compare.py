@@ -199,7 +199,7 @@ def train_sweep(extras: Extras, quiet: bool) -> list[tuple[Candidate, Trained]]:
 
 def swept_families(named: list[str] | None, seed_vocabulary: Path | None) -> tuple[str, ...]:
     """Raises InputError for a family that the sweep does not train, and for a seeded one without seeds."""
-    families = tuple(named or SWEPT)
+    families = tuple(dict.fromkeys(named or SWEPT))
     for family in families:
         if family not in SWEEPABLE:
             raise InputError(f"--sweep-family {family}: the sweep trains {', '.join(SWEEPABLE)}")
