@@ -56,6 +56,41 @@ def test_a_sample_is_seeded(project: SmallProject, built: Built) -> None:
     assert first.differing == 0
 
 
+TWIN = """\
+tokenizers:
+  twin_{number}:
+    family: pretrained
+    path: twin/tokenizer.json
+    train_on: {{docs: 1.0}}
+    special_tokens: {special_tokens}
+    checks: {{max_rare_token_share: 1.0, min_vocabulary_utilization: 0.0}}
+datasets:
+  of_twin_{number}:
+    tokenizer: twin_{number}
+    mixture: {{docs: 1.0}}
+    packing: {{strategy: best_fit, sequence_length: 512}}
+"""
+TWINS = {1: '{eod: "<|endoftext|>"}', 2: '{eod: "<|endoftext|>", pad: "<|pad|>"}'}
+
+
+def test_datasets_of_two_tokenizers_that_give_the_same_ids(tmp_path: Path) -> None:
+    """As one vocabulary as .model and as tokenizer.json is: their shards and packs are the same objects."""
+    project = write_small_project(tmp_path)
+    model = project.build("tokenizer_model/bpe_600")["tokenizer_model/bpe_600"]
+    (tmp_path / "twin").mkdir()
+    shutil.copyfile(model.folder / "tokenizer.json", tmp_path / "twin" / "tokenizer.json")
+    for number, special_tokens in TWINS.items():
+        content = TWIN.format(number=number, special_tokens=special_tokens)
+        (project.configs / f"twin_{number}.yaml").write_text(content, encoding="utf-8")
+    keys = [f"megatron_dataset/of_twin_{number}" for number in TWINS]
+    builds = project.build(*keys)
+    assert builds["tokenizer_model/twin_1"].entry.object != builds["tokenizer_model/twin_2"].entry.object
+    assert builds["packed_sequences/of_twin_1"].entry.object == builds["packed_sequences/of_twin_2"].entry.object
+    for key in keys:
+        audit = run_audit(project, builds[key])
+        assert (audit.checked, audit.differing) == (audit.documents, 0)
+
+
 def alter_token(path: Path) -> None:
     """Changes one token and puts size, time and mode back."""
     before = path.stat()

@@ -147,8 +147,8 @@ def read_rows(version: DatasetVersion, shard: ObjectRef, columns: list[str]) -> 
 def audit_shard(auditor: Auditor, splits: list[PackedBlock], part: int, shard: ObjectRef) -> None:
     """Compares the drawn documents of a shard, which is `part` of each of the blocks `splits`."""
     version, audit = auditor.version, auditor.audit
-    action = auditor.graph.action(shard)
-    if action is None or action.inputs["tokenizer"] != str(version.tokenizer):
+    action = auditor.graph.action_with(shard, "tokenizer", str(version.tokenizer))
+    if action is None:
         audit.examples.append(f"{shard}: encoded with another tokenizer than {version.tokenizer}")
         audit.differing += 1
         return

@@ -42,7 +42,7 @@ from tokpack_core.stages import tokenizer as tokenizer_stage
 from tokpack_core.stages.asset import Built, Workplace, current, finish, note_version_read
 from tokpack_core.stages.pack import PLAN, Block, first_rows, read_blocks
 from tokpack_core.stages.unit import Unit
-from tokpack_core.store import objects
+from tokpack_core.store import actions, history, objects
 from tokpack_core.store.actions import Action
 from tokpack_core.store.objects import ObjectFile
 from tokpack_core.store.store import Store
@@ -85,7 +85,9 @@ def build(work: Workplace, dataset: str) -> Built:
     pack_stage.require_passed(work, dataset)
     plans, plans_folder = current(work, pack_stage.asset_key(dataset))
     tokenizer, _ = tokenizer_stage.current_tokenizer(work, config.tokenizer)
-    packed_with = objects.read_manifest(work.store, plans).counts["tokenizer"]
+    # The object may be another dataset's too, whose tokenizer gives the same ids: its manifest names that one.
+    packed_by = history.require_latest(work.store, pack_stage.asset_key(dataset)).action
+    packed_with = actions.counts_of(work.store, plans, packed_by)["tokenizer"]
     if packed_with != str(tokenizer):
         raise StoreError(
             f"packed_sequences/{dataset} was packed with another version of tokenizer {config.tokenizer}; "

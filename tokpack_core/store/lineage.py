@@ -68,6 +68,11 @@ class LineageGraph:
                 return made_by[entry.action]
         return next(iter(made_by.values()), None)
 
+    def action_with(self, ref: ObjectRef, name: str, value: str) -> Action | None:
+        """Of the actions that gave the object, one with this input; inputs that differ may give the same content."""
+        made_by = self.made_by.get(ref, {}).values()
+        return next((action for action in made_by if action.inputs.get(name) == value), None)
+
     def counts(self, ref: ObjectRef) -> dict[str, Any]:
         return self.manifests[ref].counts if ref in self.manifests else {}
 
