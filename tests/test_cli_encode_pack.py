@@ -260,3 +260,15 @@ def test_an_eod_that_the_tokenizer_lacks_can_be_named(folder: Path, tmp_path: Pa
     assert read_raw(tmp_path / "x").sequences == [[*library_ids(folder, ["one"])[0], 600]]
     shown = tokpack(tmp_path, "inspect", "x", "--json").json
     assert shown["pack"]["segments"][0]["text"] == "one<|stop|>"
+
+
+def test_arguments_that_are_no_utf_8(tmp_path: Path) -> None:
+    name = "\udcff.txt"
+    (tmp_path / name).write_text("a text", encoding="utf-8")
+    train = ("train", "--family", "byte_bpe", "--vocab-size", "256", "--json", name, "--output")
+    assert tokpack(tmp_path, *train, "out").json["counts"]["documents"] == 1
+    for arguments in ((*train, "\udcff"), (*train, "other", "--lang", "\udcff")):
+        ended = tokpack(tmp_path, *arguments, may_fail=True)
+        assert ended.code == 1
+        assert ended.json["error"].startswith("the argument \\xff is no UTF-8")
+    assert not (tmp_path / "other").exists()

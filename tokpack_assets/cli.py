@@ -13,6 +13,7 @@ import typer
 
 from tokpack_core.cli.app import app as core
 from tokpack_core.cli.options import AsJson, show_errors
+from tokpack_core.errors import InputError
 
 app = typer.Typer(
     name=PROGRAM,
@@ -102,7 +103,20 @@ def dev(
     os.execv(sys.executable, [sys.executable, "-W", "ignore", "-m", "dagster", "dev", *arguments])
 
 
+def refuse_other_encodings(arguments: list[str]) -> None:
+    """The name of a file may be any bytes; all else ends in a manifest or a tokenizer, as text."""
+    for argument in arguments:
+        is_text = not any("\ud800" <= character <= "\udfff" for character in argument)
+        if not is_text and not os.path.lexists(argument) and not set("*?[").intersection(argument):
+            raise InputError(f"the argument {argument} is no UTF-8 and names no file that exists: write it in UTF-8")
+
+
 def main() -> None:
     app.registered_commands += core.registered_commands
     app.registered_groups += core.registered_groups
+    try:
+        with show_errors("--json" in sys.argv):
+            refuse_other_encodings(sys.argv[1:])
+    except typer.Exit as ended:
+        sys.exit(ended.exit_code)
     app()
