@@ -228,6 +228,14 @@ def test_a_published_bos_that_is_ordinary_text_is_left_out_and_such_an_eod_refus
     assert registry.load(path, SpecialTokens(eod="</s>")).special_tokens == {"eod": 2}
 
 
+def test_a_tekken_file_is_called_so(tmp_path: Path) -> None:
+    path = tmp_path / "tekken.json"
+    vocab = [{"rank": byte, "token_bytes": base64.b64encode(bytes([byte])).decode()} for byte in range(256)]
+    path.write_text(json.dumps({"config": {"pattern": r"\p{L}+"}, "vocab": vocab}), "utf-8")
+    with pytest.raises(InputError, match=r"is a tekken\.json: give the tokenizer\.json"):
+        registry.load(path)
+
+
 def test_ids_with_holes_have_a_row_each_and_a_size_beyond_the_last(tmp_path: Path) -> None:
     vocab = {"a": 0, "b": 1, "ab": 5}
     engine = Engine(models.BPE(vocab, [("a", "b")]))

@@ -23,8 +23,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from tokenizers import AddedToken, decoders, models
 from tokenizers import Tokenizer as Engine
+from tokenizers import decoders, models
 
 from tokpack_core.config import REGEX, UnicodeForm
 from tokpack_core.errors import InputError
@@ -41,6 +41,7 @@ from tokpack_core.tokenizers.byteification.token_bytes import (
 from tokpack_core.tokenizers.encoded import Encoded, common_beginnings, concatenate, encode_apart, from_lists
 from tokpack_core.tokenizers.encoding_errors import lists_or_error
 from tokpack_core.tokenizers.huggingface import gpt2_files
+from tokpack_core.tokenizers.huggingface.special_ids import may_have_role, special_id
 from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of
 from tokpack_core.tokenizers.long_documents import encode_bounded
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
@@ -224,6 +225,8 @@ def load_huggingface(path: Path, metadata: Metadata, published: Mapping[str, str
     except InputError:
         raise
     except Exception as error:  # the library raises plain Exception for a file that it cannot parse
+        if is_tekken(path):
+            raise InputError(f"{path} is a tekken.json: give the tokenizer.json that is published with it") from None
         raise InputError(f"{path} is not a tokenizer.json that Hugging Face tokenizers reads: {error}") from None
     if not engine.get_vocab_size():
         raise InputError(f"{path} has an empty vocabulary: give the tokenizer.json of a trained tokenizer")
@@ -237,6 +240,15 @@ def load_huggingface(path: Path, metadata: Metadata, published: Mapping[str, str
     return HuggingFaceTokenizer(engine, replace(metadata, special_tokens=roles), str(path), merges)
 
 
+def is_tekken(path: Path) -> bool:
+    """Whether it is Mistral's own format: ranks in base64 and a `config` that holds the regex."""
+    try:
+        content = json.loads(path.read_bytes())
+        return "token_bytes" in content["vocab"][0] and "pattern" in content["config"]
+    except (ValueError, KeyError, TypeError, IndexError):
+        return False
+
+
 def ids_of(engine: Engine, texts: list[str]) -> list[list[int]]:
     return [encoding.ids for encoding in engine.encode_batch_fast(texts, add_special_tokens=False)]
 
@@ -244,42 +256,6 @@ def ids_of(engine: Engine, texts: list[str]) -> list[list[int]]:
 def read_merges(path: Path) -> pa.Table:
     with pq.ParquetFile(path) as file:
         return file.read().cast(MERGES_SCHEMA)
-
-
-def special_id(engine: Engine, role: str, text: str, source: str) -> int:
-    """The id of a special token, which is appended if it is new and marked as special so that text never matches it."""
-    # A copy of a vocabulary of 262,144 entries takes 0.4 s.
-    known = engine.token_to_id(text)
-    taken = set(engine.get_vocab().values()) if known is None else set()
-    engine.add_special_tokens([AddedToken(text, special=True, normalized=False)])
-    found: int = engine.get_vocab()[text] if known is None else known
-    if found in taken:
-        raise InputError(
-            f"{source}: its ids have holes, so that {text!r} ({role}) would share id {found}: name a token that it has"
-        )
-    in_context = f"{text}{text} {text}\n{text}x{text}"
-    if role != "unk" and found in engine.encode(in_context, add_special_tokens=False).ids:
-        raise InputError(
-            f"{source}: ordinary text gives the id of special token {text!r} ({role}): name one that text does not "
-            'hold, such as "<|endoftext|>"; what the vocabulary lacks is appended'
-        )
-    return found
-
-
-def may_have_role(engine: Engine, role: str, text: str, source: str) -> bool:
-    """Whether a special token can be what its publisher calls it.
-
-    Some conversions of SentencePiece models have merges that lead to the BOS, which nobody needs unlike an EOD.
-    """
-    if engine.token_to_id(text) is None:
-        return False
-    try:
-        special_id(engine, role, text, source)
-    except InputError:
-        if role == "eod":
-            raise
-        return False
-    return True
 
 
 def split_around(engine: Engine, text: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
