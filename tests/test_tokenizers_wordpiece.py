@@ -204,3 +204,8 @@ def test_words_with_uncovered_characters_are_counted() -> None:
 def test_what_cannot_be_trained_is_one_sentence(config: TrainConfig, texts: list[str], said: str) -> None:
     with pytest.raises(InputError, match=said):
         train(config, texts)
+
+
+def test_the_largest_size_takes_no_more_memory() -> None:
+    tokenizer = train(TrainConfig(family="wordpiece", vocab_size=2**31 - 1, min_frequency=1), ["aab aab abc"])
+    assert {b"a", b"aab", b"abc"} <= set(tokenizer.vocabulary()["token"].to_pylist())

@@ -129,7 +129,9 @@ def learn_pieces(
     tails[codes] = np.arange(codes.size) + codes.size
     links = np.empty((words.data.size, 4), np.int32)
     rows = write_links(words.data, words.offsets, heads, tails, longest, links)
-    merger = PairMerger(links[:rows].copy(), rows, words.counts, max(size, len(pieces)))
+    # Each merge takes a symbol away, so a larger size takes no more memory.
+    most = len(pieces) + rows
+    merger = PairMerger(links[:rows].copy(), rows, words.counts, min(max(size, len(pieces)), most))
     del links
     merger.count(max(min_frequency, 1), likelihood)
     ids = {piece: token for token, piece in enumerate(pieces)}
