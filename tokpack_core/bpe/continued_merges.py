@@ -81,7 +81,7 @@ def continued(
     workers: int,
 ) -> ContinuedMerges:
     """All merges of at least `least` occurrences; they may be fewer than the vocabulary has room for."""
-    size = max(settings.vocab_size, BYTES)
+    size = min(max(settings.vocab_size, BYTES), BYTES + sum(part.data.size for part in parts))
     begins = np.zeros(size + 1, np.int64)
     begins[: BYTES + 1] = np.arange(BYTES + 1)
     arena = np.frombuffer(BYTE_LEVEL_ORDER, np.uint8).copy()

@@ -48,7 +48,8 @@ def learn_merges(parts: list[PretokenCounts], settings: MergeSettings, workers: 
     for part in parts:
         note_bytes(part.data, seen)
     alphabet = bytes(byte for byte in BYTE_LEVEL_ORDER if seen[byte] or byte in settings.alphabet)
-    most_tokens = max(settings.vocab_size, len(alphabet))
+    # Each merge takes a symbol away, so a larger size takes no more memory.
+    most_tokens = min(max(settings.vocab_size, len(alphabet)), len(alphabet) + cells)
     begins = np.zeros(most_tokens + 1, np.int64)
     begins[: len(alphabet) + 1] = np.arange(len(alphabet) + 1)
     arena = np.frombuffer(alphabet, np.uint8).copy()

@@ -70,7 +70,8 @@ def learn_with_deletions(words: list[PretokenCounts], settings: MergeSettings, t
     alphabet = settings.alphabet
     with ThreadPoolExecutor(1) as threads:
         symbols, weights = as_symbols(words, alphabet, threads)
-    most = MOST_SYMBOLS_EACH * max(settings.vocab_size, len(alphabet))
+    # What a merge made and no deletion took occurs, so a larger size takes no more memory.
+    most = MOST_SYMBOLS_EACH * min(max(settings.vocab_size, len(alphabet)), len(alphabet) + symbols.size)
     begins = np.zeros(most + 3, np.int64)
     begins[: len(alphabet) + 1] = np.arange(len(alphabet) + 1)
     events, counts, parts, part_offsets, alive, made, arena = merge_and_delete(

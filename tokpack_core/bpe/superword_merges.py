@@ -101,7 +101,8 @@ def learn(
     """Supermerges, and whether the vocabulary is full."""
     symbols, weights = as_symbols(pieces)
     base = len(words.tokens)
-    most_tokens = base + max(vocab_size - int(words.sizes[0]), 0)
+    # Each supermerge takes a symbol away, so a larger size takes no more memory.
+    most_tokens = base + min(max(vocab_size - int(words.sizes[0]), 0), symbols.size)
     begins = np.zeros(most_tokens + 2, np.int64)
     np.cumsum([len(token) for token in words.tokens], out=begins[1 : base + 1])
     revealed = np.zeros(most_tokens + 1, np.int64)
