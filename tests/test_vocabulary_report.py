@@ -133,7 +133,7 @@ def test_a_passed_gate_gives_no_advice() -> None:
     ("report", "advice"),
     [
         (report_with([0, 0, 0]), "The sample holds no tokens: check what train_on names."),
-        (report_with([0, 9], family="pretrained"), "or take another tokenizer."),
+        (report_with([0, 9], family="pretrained"), "or change its limit (checks) or the tokenizer."),
         (report_with([0, 0, 0, 9], single_bytes=3), "at any vocab_size most entries would be bytes."),
     ],
 )
