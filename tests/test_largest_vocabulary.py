@@ -10,6 +10,8 @@ import pytest
 from tests.tokenizer_samples import documents
 from tokpack_core.bpe import training
 from tokpack_core.config import TrainConfig
+from tokpack_core.config.families import Family
+from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
 
 LARGEST = 2**31 - 1
@@ -34,3 +36,15 @@ def test_the_text_is_all_that_it_takes(kind: dict[str, Any], monkeypatch: pytest
     text = documents()[:8]
     tokenizer = registry.train(config, iter([pa.array(text, pa.string())]), "nfc")
     assert 300 < tokenizer.vocab_size < 256 + sum(len(one.encode()) for one in text)
+
+
+@pytest.mark.parametrize("family", ["sentencepiece_bpe", "sentencepiece_unigram", "modular_unigram"])
+def test_sentencepiece_names_what_the_text_can_give(family: Family) -> None:
+    config = TrainConfig(family=family, vocab_size=LARGEST)
+    if family == "modular_unigram":
+        languages = pa.array(["en"] * 8)
+        rows = iter([(pa.array(documents()[:8], pa.string()), languages)])
+        assert registry.train_modular(config, rows, "nfc", lambda _: None).vocab_size < 10_000
+    else:
+        with pytest.raises(InputError, match=rf"`vocab_size` {LARGEST} is more than .* lower it to \d+"):
+            registry.train(config, iter([pa.array(documents()[:8], pa.string())]), "nfc")

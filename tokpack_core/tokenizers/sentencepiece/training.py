@@ -62,6 +62,8 @@ PRIVATE_USE = range(0xE000, 0xF8FF)
 SEEDS_PER_ENTRY = 2.5
 """Seed pieces for each entry of Unigram's vocabulary; the library's default is a million in all."""
 DEFAULT_UNK = "<unk>"
+MOST_PIECES = 10**9
+"""The library multiplies the size by 1.1 in 32 bits, and prunes for ever when that overflows; no text gives so many."""
 
 TOO_LARGE = re.compile(r"set it to a value <= (\d+)")
 TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
@@ -199,7 +201,7 @@ def run_trainer(config: TrainConfig, lines: Iterator[str], settings: dict[str, A
             input_format="tsv",
             model_writer=writer,
             model_type=config.family.removeprefix("sentencepiece_"),
-            vocab_size=config.vocab_size,
+            vocab_size=min(config.vocab_size or 0, MOST_PIECES),
             character_coverage=config.character_coverage,
             num_threads=THREADS,
             max_sentence_length=MOST_BYTES,
