@@ -103,6 +103,23 @@ def test_a_number_that_was_reserved_and_never_used_is_no_version(store: Store) -
     assert [entry.number for entry in history.entries(store, "asset/x")] == [1, 3]
 
 
+def test_what_another_build_records_meanwhile_is_not_recorded_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one comes between looking for the newest version and writing the next."""
+    ref, look = publish(store, b"1"), history.latest
+
+    def overtaken(store: Store, asset: str) -> history.HistoryEntry | None:
+        found = look(store, asset)
+        monkeypatch.setattr(history, "latest", look)
+        history.append(store, asset, "k1", ref, None)
+        return found
+
+    monkeypatch.setattr(history, "latest", overtaken)
+    assert history.append(store, "asset/x", "k1", ref, None).number == 1
+    assert [entry.number for entry in history.entries(store, "asset/x")] == [1]
+
+
 def test_an_altered_entry_is_one_sentence(store: Store) -> None:
     history.append(store, "asset/x", "k1", publish(store, b"1"), None)
     path = store.assets / "asset" / "x" / "1.json"

@@ -86,7 +86,7 @@ def test_a_table_of_256_thousand_entries_is_searched_sorted_and_scrolled(browser
     assert found.inner_text() == "256,000 found"
     assert rows.count() < 100
     tab.evaluate("(place => { place.scrollTop = place.scrollHeight; })(document.getElementById('token-rows'))")
-    tab.wait_for_function("document.querySelector('.grid-row:last-child span').textContent === '255999'")
+    playwright_api.expect(rows.last.locator("span").first).to_have_text("255999")
     tab.fill("#token-search", "W2559")
     # w2559, w25590 to w25599, and w255900 to w255999.
     assert found.inner_text() == "111 found"

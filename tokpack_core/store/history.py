@@ -97,11 +97,13 @@ def append(store: Store, asset: str, action: str, ref: ObjectRef, run: str | Non
         StoreError: the store cannot be written.
     """
     while True:
+        with store_errors(store.root, f"record a version of {asset}"):
+            # Before the newest version is read: what another build records from now on takes this number.
+            number = max(numbers(store, asset), default=0) + 1
         newest = latest(store, asset)
         if newest and (newest.action, newest.object) == (action, ref):
             return newest
         with store_errors(store.root, f"record a version of {asset}"):
-            number = max(numbers(store, asset), default=0) + 1
             when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             document = {"action": action, "object": str(ref), "when": when, "run": run}
             content = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
