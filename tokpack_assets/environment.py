@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from tokpack_core.config import Project
-from tokpack_core.engine import Engine, LocalEngine, default_engine
+from tokpack_core.engine import Engine, LocalEngine, default_engine, refuse_of_other_engine
 from tokpack_core.errors import TokpackError
 from tokpack_core.ray_engine import RayEngine
 
@@ -49,12 +49,10 @@ def engine_of(
     Raises:
         TokpackError: `workers`, or TOKPACK_WORKERS, or `address` does not go with it.
     """
-    if (name or project.engine.name) == "local":
-        if address is not None:
-            raise TokpackError("--ray-address goes with --engine ray: add it, or leave out the address")
+    chosen = name or project.engine.name
+    refuse_of_other_engine(chosen, address, workers)
+    if chosen == "local":
         return LocalEngine(workers) if workers else default_engine()
-    if workers:
-        raise TokpackError("--workers is for the engine local: a Ray cluster uses the CPUs that its nodes offer")
     return RayEngine(address or project.engine.address)
 
 

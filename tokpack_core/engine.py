@@ -149,6 +149,14 @@ def end_with_parent() -> None:
     threading.Thread(target=work, name="end-with-parent", daemon=True).start()
 
 
+def refuse_of_other_engine(engine: str, address: str | None, workers: int | None) -> None:
+    """Raises TokpackError for an option of the engine that is not used."""
+    if engine == "local" and address is not None:
+        raise TokpackError("--ray-address goes with --engine ray: add it, or leave out the address")
+    if engine != "local" and workers is not None:
+        raise TokpackError("--workers is for the engine local: a Ray cluster uses the CPUs that its nodes offer")
+
+
 def default_engine() -> LocalEngine:
     """As many workers as TOKPACK_WORKERS says, else one for each core this process may use.
 

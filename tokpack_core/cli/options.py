@@ -50,12 +50,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document fo
 
 def cluster_of(engine: str, address: str | None, workers: int | None) -> RayEngine | None:
     """The cluster that the options name, if they do. Raises TokpackError for options that do not go together."""
+    from tokpack_core.engine import refuse_of_other_engine
+
+    refuse_of_other_engine(engine, address, workers)
     if engine == "local":
-        if address is not None:
-            raise TokpackError("--ray-address goes with --engine ray: add it, or leave out the address")
         return None
-    if workers is not None:
-        raise TokpackError("--workers is for the engine local: a Ray cluster uses the CPUs that its nodes offer")
     from tokpack_core.ray_engine import RayEngine
 
     return RayEngine(address or "auto")

@@ -23,24 +23,6 @@ Family = Literal[
 ]
 DERIVED: tuple[Family, ...] = ("litetoken", "supertokens", "minimum_cost")
 """Made from another tokenizer of the configuration, whose special tokens and unicode form they have."""
-BASES: dict[Family, tuple[Family, ...]] = {
-    "litetoken": ("byte_bpe", "superbpe", "boundless_bpe", "modular_bpe", "supertokens", "pretrained"),
-    "supertokens": ("byte_bpe", "modular_bpe", "pretrained"),
-    "minimum_cost": (
-        "byte_bpe",
-        "sentencepiece_bpe",
-        "sentencepiece_unigram",
-        "superbpe",
-        "boundless_bpe",
-        "modular_bpe",
-        "modular_unigram",
-        "cnf_mce",
-        "supertokens",
-        "minimum_cost",
-        "pretrained",
-    ),
-}
-"""What each of them is made from."""
 OF_BYTES: tuple[Family, ...] = (
     "byte_bpe",
     "sentencepiece_bpe",
@@ -52,6 +34,12 @@ OF_BYTES: tuple[Family, ...] = (
     "cnf_mce",
 )
 """The families that are trained and have an entry for each of the 256 bytes."""
+BASES: dict[Family, tuple[Family, ...]] = {
+    "litetoken": ("byte_bpe", "superbpe", "boundless_bpe", "modular_bpe", "supertokens", "pretrained"),
+    "supertokens": ("byte_bpe", "modular_bpe", "pretrained"),
+    "minimum_cost": (*OF_BYTES, "supertokens", "minimum_cost", "pretrained"),
+}
+"""What each of them is made from."""
 MODULAR: tuple[Family, ...] = ("modular_bpe", "modular_unigram")
 """The families that are trained language by language."""
 TAKEN_BY: dict[str, tuple[Family, ...]] = {

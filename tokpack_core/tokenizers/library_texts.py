@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +20,31 @@ from tokpack_core.tokenizers.text_batches import BATCH_BYTES
 
 STARTS_ANEW = re.compile(r"(?=[\x00-\x7fぁ-ゖァ-ヺ㐀-䶿一-鿿가-힣])")
 """Before such a character no unicode form changes anything: it is a starter that nothing before it composes with."""
+MOST_ADDED_TOKENS = 64
+FORMS: dict[str, UnicodeForm] = {"NFC": "nfc", "NFKC": "nfkc"}
 ForLibrary = Callable[[pa.Array], npt.NDArray[np.bool_] | None]
 Prepare = Callable[[pa.Array], pa.Array]
+
+
+def form_and_texts(
+    description: dict[str, Any], split_otherwise: ForLibrary | None
+) -> tuple[UnicodeForm, ForLibrary] | None:
+    """The unicode form that a tokenizer.json gives text, and which texts the library must encode.
+
+    None for a file whose normalizer does more, or that has more added tokens than are looked for.
+    """
+    form = form_of(description["normalizer"])
+    added = [token["content"] for token in description["added_tokens"] if not token["special"]]
+    return None if form is None or len(added) > MOST_ADDED_TOKENS else (form, any_of(holding(added), split_otherwise))
+
+
+def form_of(normalizer: dict[str, Any] | None) -> UnicodeForm | None:
+    if normalizer is None:
+        return "none"
+    if normalizer["type"] == "Sequence":
+        inner = normalizer["normalizers"]
+        return form_of(inner[0] if inner else None) if len(inner) <= 1 else None
+    return FORMS.get(normalizer["type"])
 
 
 def holding(added: Sequence[str]) -> ForLibrary:

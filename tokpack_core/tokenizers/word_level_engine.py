@@ -8,25 +8,20 @@ compared with the library's on strings that are hard for either; one difference,
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from tokenizers import Tokenizer as Engine
 
-from tokpack_core.bpe.automaton import compile_splits
 from tokpack_core.bpe.pretoken_counts import NO_COUNTS
-from tokpack_core.bpe.pretoken_encoder import encode_by_pretokens
-from tokpack_core.bpe.regex_syntax import Unsupported
 from tokpack_core.bpe.superword_unit_kernels import whole_words
 from tokpack_core.bpe.word_table import WordTable
 from tokpack_core.bpe.word_table_kernels import VALUE, add_counts
-from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_texts
-from tokpack_core.tokenizers.byte_bpe.engine import MOST_ADDED_TOKENS, form_of
+from tokpack_core.tokenizers.agreement.equal_by_pretokens import equal_by_pretokens
 from tokpack_core.tokenizers.byte_bpe.pretokenizer_steps import splitting_steps, steps_of
-from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart
+from tokpack_core.tokenizers.encoded import Encode
 from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of
-from tokpack_core.tokenizers.library_texts import any_of, holding, normalized_by
 
 
 class WordLevelEncoder:
@@ -58,28 +53,8 @@ def equal_word_level_encoder(engine: Engine, by_library: Encode) -> Encode | Non
     """An encoder that gives the library's ids on all hard texts, or None."""
     description = description_of(engine)
     model, pretokenizer = description["model"], description["pre_tokenizer"]
-    added = [token["content"] for token in description["added_tokens"]]
-    matching = [token["content"] for token in description["added_tokens"] if not token["special"]]
-    form = form_of(description["normalizer"])
-    if pretokenizer is None or form is None or len(matching) > MOST_ADDED_TOKENS:
-        return None
-    steps = splitting_steps(steps_of(pretokenizer))
+    steps = None if pretokenizer is None else splitting_steps(steps_of(pretokenizer))
     if steps is None or not steps.patterns or model["unk_token"] not in model["vocab"]:
         return None
-    try:
-        automaton = compile_splits(steps.patterns, "16.0")
-    except Unsupported:
-        return None
-    words = WordLevelEncoder(model["vocab"], model["vocab"][model["unk_token"]])
-    for_library, prepared = any_of(holding(matching), steps.for_library), normalized_by(engine, form)
-
-    def by_words(texts: pa.Array) -> Encoded:
-        return encode_by_pretokens(prepared(texts), automaton, words)
-
-    def encode(texts: pa.Array) -> Encoded:
-        library = for_library(texts)
-        return encode_apart(texts, [] if library is None else [library], by_library, by_words)
-
-    compared = pa.array([*hard_texts(added), *random_texts()], pa.string())
-    ours, theirs = encode(compared), by_library(compared)
-    return encode if np.array_equal(ours.ids, theirs.ids) and np.array_equal(ours.offsets, theirs.offsets) else None
+    words = partial(WordLevelEncoder, model["vocab"], model["vocab"][model["unk_token"]])
+    return equal_by_pretokens(engine, description, steps, words, by_library)

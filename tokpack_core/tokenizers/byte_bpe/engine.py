@@ -26,7 +26,6 @@ from tokenizers import Tokenizer as Engine
 from tokenizers import models
 
 from tokpack_core.bpe.regex_syntax import Unsupported
-from tokpack_core.config import UnicodeForm
 from tokpack_core.tokenizers.added_tokens import AddedTokens, added_tokens
 from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_texts
@@ -35,7 +34,7 @@ from tokpack_core.tokenizers.byteification.token_bytes import BYTE_TO_CHARACTER,
 from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart, same_ids
 from tokpack_core.tokenizers.encoding_errors import EncodingError
 from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of
-from tokpack_core.tokenizers.library_texts import ForLibrary, Prepare, any_of, holding, normalized_by, unchanged
+from tokpack_core.tokenizers.library_texts import ForLibrary, Prepare, form_and_texts, normalized_by, unchanged
 
 if TYPE_CHECKING:
     from tokpack_core.bpe.encoder import BpeModel, ByteBpeEncoder
@@ -44,11 +43,9 @@ if TYPE_CHECKING:
 
 WORTH_LOADING = 2**20
 """Bytes of text that the library encodes before."""
-MOST_ADDED_TOKENS = 64
 EXTRAS = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
 BYTES_OF_TEXT = (*range(0xC0), *range(0xC2, 0xF5))
 """Those that UTF-8 has: an alphabet learned from text has no others."""
-FORMS: dict[str, UnicodeForm] = {"NFC": "nfc", "NFKC": "nfkc"}
 
 
 @dataclass(frozen=True)
@@ -148,30 +145,29 @@ class FastEngine:
 
             added = self._engine.get_added_tokens_decoder().values()
             texts = hard_texts([token.content for token in added])
-            self._encode = equal_wordpiece_encoder(self._engine, by_library, texts)
-            if self._encode:
-                self.choice = EncoderChoice("tokpack")
+            self._use(equal_wordpiece_encoder(self._engine, by_library, texts))
         elif isinstance(model, models.WordLevel):
             from tokpack_core.tokenizers.word_level_engine import equal_word_level_encoder
 
-            self._encode = equal_word_level_encoder(self._engine, by_library)
-            if self._encode:
-                self.choice = EncoderChoice("tokpack")
+            self._use(equal_word_level_encoder(self._engine, by_library))
         elif isinstance(model, models.Unigram):
             from tokpack_core.tokenizers.minimum_cost.engine import equal_minimum_cost_encoder
 
-            self._encode = equal_minimum_cost_encoder(self._engine, by_library)
-            if self._encode:
-                self.choice = EncoderChoice("tokpack")
+            self._use(equal_minimum_cost_encoder(self._engine, by_library))
+
+    def _use(self, encode: Encode | None) -> None:
+        if encode is not None:
+            self._encode, self.choice = encode, EncoderChoice("tokpack")
 
 
 def equal_encoder(engine: Engine, by_library: Encode) -> ExactBpe | None:
     """An encoder that gives the library's ids on all hard texts, or None."""
     description = description_of(engine)
-    found = splits_and_form(description)
-    if found is None or not plain_byte_bpe(description["model"]):
+    steps = pretokenizer_steps(description["pre_tokenizer"])
+    found = None if steps is None else form_and_texts(description, steps.for_library)
+    if steps is None or found is None or not plain_byte_bpe(description["model"]):
         return None
-    splits, form, for_library = found
+    splits, (form, for_library) = steps.patterns, found
     # These load kernels, which small texts have no use for.
     from tokpack_core.bpe.encoder import ByteBpeEncoder
     from tokpack_core.bpe.superword_stages import staged_encoder
@@ -184,32 +180,10 @@ def equal_encoder(engine: Engine, by_library: Encode) -> ExactBpe | None:
         return None
     listed, prepared = description["added_tokens"], normalized_by(engine, form)
     exact = ExactBpe(model, splits, encoder, by_library, for_library, prepared, staged=staged)
-    steps = pretokenizer_steps(description["pre_tokenizer"])
     normalize = engine.normalizer.normalize_str if engine.normalizer else None
-    with_added = replace(
-        exact, added=added_tokens(listed, normalize, prepared), split_otherwise=steps.for_library if steps else None
-    )
+    with_added = replace(exact, added=added_tokens(listed, normalize, prepared), split_otherwise=steps.for_library)
     contents_of_added = [token["content"] for token in listed]
     return if_equal(with_added, contents_of_added) or if_equal(exact, contents_of_added)
-
-
-def splits_and_form(description: dict[str, Any]) -> tuple[tuple[str, ...], UnicodeForm, ForLibrary] | None:
-    """Regexes, unicode form and which texts the library must encode; None for a file that does more."""
-    steps = pretokenizer_steps(description["pre_tokenizer"])
-    form = form_of(description["normalizer"])
-    added = [token["content"] for token in description["added_tokens"] if not token["special"]]
-    if steps is None or form is None or len(added) > MOST_ADDED_TOKENS:
-        return None
-    return steps.patterns, form, any_of(holding(added), steps.for_library)
-
-
-def form_of(normalizer: dict[str, Any] | None) -> UnicodeForm | None:
-    if normalizer is None:
-        return "none"
-    if normalizer["type"] == "Sequence":
-        inner = normalizer["normalizers"]
-        return form_of(inner[0] if inner else None) if len(inner) <= 1 else None
-    return FORMS.get(normalizer["type"])
 
 
 def exact_rank_encoder(ranks: dict[bytes, int], splits: tuple[str, ...], by_library: Encode) -> ExactBpe | None:

@@ -158,6 +158,11 @@ def resident_bytes() -> int:
         return 0
 
 
+def without_special_tokens(description: dict[str, Any]) -> list[dict[str, Any]]:
+    """The added tokens of a tokenizer.json that gigatoken is to know: special ones it would match in text."""
+    return [token for token in description["added_tokens"] if not token["special"]]
+
+
 def tokenizer_json(model: BpeModel, splits: tuple[str, ...]) -> bytes:
     """A tokenizer.json with the merges and regexes alone. Raises Unsupported for an alphabet that lacks bytes."""
     if model.byte_ids.min() < 0:

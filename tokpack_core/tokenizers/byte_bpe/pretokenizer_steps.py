@@ -55,18 +55,20 @@ def steps_of(pretokenizer: dict[str, Any]) -> list[dict[str, Any]]:
 
 def splitting_steps(steps: list[dict[str, Any]]) -> PretokenizerSteps | None:
     """The same of what may stand before a last step."""
-    patterns = [pattern_of(step) for step in steps]
-    counted = [place for place, step in enumerate(steps) if counts_threes(step)]
-    for place in reversed(counted):
-        if place == 0 or patterns[place - 1] != DIGITS["free"]:
+    patterns: list[str] = []
+    counted = False
+    for step in steps:
+        pattern = pattern_of(step)
+        if pattern == BEFORE_THREES and patterns[-1:] == [DIGITS["free"]]:
+            patterns[-1] = THREES_FROM_RIGHT
+            counted = True
+        elif pattern is None or pattern == BEFORE_THREES:
             return None
-        patterns[place - 1 : place + 1] = [THREES_FROM_RIGHT]
-    known = tuple(pattern for pattern in patterns if pattern is not None)
-    if len(known) < len(patterns):
-        return None
+        else:
+            patterns.append(pattern)
     if not counted and not any(step["type"] == "Digits" for step in steps):
-        return PretokenizerSteps(known)
-    return PretokenizerSteps(known, partial(matching, otherwise_split(bool(counted))))
+        return PretokenizerSteps(tuple(patterns))
+    return PretokenizerSteps(tuple(patterns), partial(matching, otherwise_split(counted)))
 
 
 def pattern_of(step: dict[str, Any]) -> str | None:
@@ -79,10 +81,6 @@ def pattern_of(step: dict[str, Any]) -> str | None:
     if kept == ("Isolated", False) or (kept == ("Removed", True) and matches_everything(pattern)):
         return pattern
     return None
-
-
-def counts_threes(step: dict[str, Any]) -> bool:
-    return pattern_of(step) == BEFORE_THREES
 
 
 def matches_everything(pattern: str) -> bool:

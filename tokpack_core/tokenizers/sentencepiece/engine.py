@@ -20,7 +20,7 @@ from tokpack_core.config import NormalizeConfig, UnicodeForm
 from tokpack_core.corpus.normalization import normalize
 from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_texts
-from tokpack_core.tokenizers.byte_bpe.gigatoken_engine import OTHER_IDS, LearningEngines
+from tokpack_core.tokenizers.byte_bpe.gigatoken_engine import OTHER_IDS, LearningEngines, without_special_tokens
 from tokpack_core.tokenizers.encoded import Bools, Encode, Encoded, encode_apart, same_ids
 from tokpack_core.tokenizers.long_documents import encode_bounded
 
@@ -80,7 +80,7 @@ def choose_engine(
 
 def without_rules(file: str, unicode: UnicodeForm) -> bytes:
     description: dict[str, Any] = orjson.loads(file)
-    description["added_tokens"] = [token for token in description["added_tokens"] if not token["special"]]
+    description["added_tokens"] = without_special_tokens(description)
     if unicode != "none":
         steps = description["normalizer"]["normalizers"]
         description["normalizer"]["normalizers"] = [step for step in steps if step["type"] != "Precompiled"]

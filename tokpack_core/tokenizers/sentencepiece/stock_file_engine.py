@@ -19,7 +19,7 @@ from tokenizers import Tokenizer as Engine
 from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_texts
-from tokpack_core.tokenizers.byte_bpe.gigatoken_engine import LONG, OTHER_IDS, LearningEngines
+from tokpack_core.tokenizers.byte_bpe.gigatoken_engine import LONG, OTHER_IDS, LearningEngines, without_special_tokens
 from tokpack_core.tokenizers.byteification.token_bytes import META_SPACE
 from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart, same_ids
 from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of
@@ -52,7 +52,7 @@ def choose_for_stock_file(engine: Engine, by_library: Encode) -> tuple[StockFile
     """The engine of a BPE with byte pieces, if there is one with the same ids, and what to say of it."""
     description = description_of(engine)
     added = [token["content"] for token in description["added_tokens"]]
-    description["added_tokens"] = [token for token in description["added_tokens"] if not token["special"]]
+    description["added_tokens"] = without_special_tokens(description)
     try:
         found = StockFileEngine(by_library, LearningEngines(orjson.dumps(description)))
     except RuntimeError:

@@ -3,14 +3,12 @@
 A tokenizer.json qualifies if its model is WordPiece and its pretokenizer splits by single characters: BertPreTokenizer,
 alone or behind isolated Splits. What a character does (join a word, be one, vanish) is asked of the library itself, for
 each code point that is or may be assigned. A normalizer, such as BERT's, runs in the library, text by text; a unicode
-form only for texts that it changes. Before the
-encoder is used, its ids are compared with the library's on strings that are hard for either; one difference, and the
-library stays.
+form only for texts that it changes. Before the encoder is used, its ids are compared with the library's on strings that
+are hard for either; one difference, and the library stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,10 +18,9 @@ from tokenizers import Tokenizer as Engine
 
 from tokpack_core.bpe.unicode_categories import CODE_POINTS
 from tokpack_core.corpus.text_buffers import text_buffers
-from tokpack_core.tokenizers.byte_bpe.engine import form_of
-from tokpack_core.tokenizers.encoded import Encoded, concatenate
+from tokpack_core.tokenizers.encoded import Encode, Encoded, concatenate, same_ids
 from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of
-from tokpack_core.tokenizers.library_texts import STARTS_ANEW, Prepare, normalized_by, whole_again
+from tokpack_core.tokenizers.library_texts import STARTS_ANEW, Prepare, form_of, normalized_by, whole_again
 from tokpack_core.tokenizers.long_documents import in_parts
 from tokpack_core.tokenizers.sentencepiece.piece_trie import piece_trie
 from tokpack_core.tokenizers.sentencepiece.piece_trie_kernels import (
@@ -35,7 +32,6 @@ from tokpack_core.tokenizers.sentencepiece.piece_trie_kernels import (
 )
 from tokpack_core.tokenizers.text_batches import BATCH_BYTES, text_batches
 
-Encode = Callable[[pa.Array], Encoded]
 BY_CHARACTER = ("NFC", "NFKC", "NFD", "NFKD", "BertNormalizer", "Lowercase", "StripAccents")
 NO_PARTS = np.empty(0, np.int64)
 ASKED = (range(0xD800), range(0xE000, 0x34000), range(0xE0000, 0xE1000))
@@ -58,8 +54,7 @@ def equal_wordpiece_encoder(engine: Engine, by_library: Encode, hard_texts: list
         return encoder.encode(prepared(texts))
 
     texts = pa.array([*hard_texts, *words_to_try(description["model"])], pa.string())
-    ours, theirs = encode(texts), by_library(texts)
-    equal = np.array_equal(ours.ids, theirs.ids) and np.array_equal(ours.offsets, theirs.offsets)
+    equal = same_ids(encode(texts), by_library(texts))
     return (lambda texts: concatenate(map(encode, text_batches(texts)))) if equal else None
 
 
