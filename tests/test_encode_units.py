@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -24,7 +25,7 @@ from tokpack_core.commands.encode import encode
 from tokpack_core.commands.encode_units import EncodeUnit, large_files, make_units
 from tokpack_core.commands.opened_tokenizer import open_tokenizer
 from tokpack_core.commands.reading import open_reading
-from tokpack_core.commands.token_files import append_file
+from tokpack_core.commands.token_files import TokenFiles, append_file
 from tokpack_core.config import ReadConfig
 from tokpack_core.corpus.documents import read_documents
 from tokpack_core.corpus.files import SourceFile
@@ -193,6 +194,31 @@ def test_units_that_no_checkpoint_names_are_joined_again(
     monkeypatch.setattr(encode_in_worker, "write_unit", write_no_first_unit)
     run(folder, tmp_path / "x", LocalEngine(1), resume=True)
     assert same_output(tmp_path / "x", folder / "whole")
+
+
+def test_a_checkpoint_costs_as_much_behind_many_files_as_behind_one(tmp_path: Path) -> None:
+    def entries(numbers: range) -> list[dict[str, Any]]:
+        return [{"path": f"/data/{number}.jsonl", "size": number, "sha256": "0" * 64} for number in numbers]
+
+    files = TokenFiles([tmp_path / "x"], np.dtype("<u2"), "job")
+    sizes = []
+    for known in (1, 500, 1_000):
+        files.state.inputs += entries(range(len(files.state.inputs), known))
+        files.save()
+        sizes.append((files.scratch / "checkpoint.json").stat().st_size)
+    assert max(sizes) - min(sizes) < 10
+    files.state.inputs += entries(range(1_000, 1_001))
+    files.close()
+    with (files.scratch / "inputs.jsonl").open("ab") as file:
+        file.write(b'{"path": "/data/1000')
+    resumed = TokenFiles([tmp_path / "x"], np.dtype("<u2"), "job")
+    assert resumed.state.inputs == entries(range(1_000)), "what no checkpoint names is cut off"
+    resumed.state.inputs += entries(range(1_000, 1_002))
+    resumed.save()
+    resumed.close()
+    again = TokenFiles([tmp_path / "x"], np.dtype("<u2"), "job")
+    assert again.state.inputs == entries(range(1_002))
+    again.close()
 
 
 def write_no_first_unit(settings: Any, unit: EncodeUnit, into: Path, write: Any = encode_in_worker.write_unit) -> None:
