@@ -1,23 +1,22 @@
 """Our own encoder in the place of SentencePiece's library, for texts that it would take 30 times their size for.
 
 A long text without a place to cut it at is one lattice (Unigram) or one row of symbols (BPE) to the library, with what
-belongs to each character of it. Here
+belongs to each character of it. Here the text is normalized (see `normalizer`), and
 
-- Unigram keeps two bytes a byte of text, see `best_path_kernels`;
+- Unigram keeps two bytes a byte of text, see `best_path_kernels`; a user-defined piece has a bonus, as the library has
+  it since version 0.2.3, so that it is better than any pieces that it is made of;
 - BPE merges in windows, see `window_kernels`: as bytes, of which first of all each character is made that some piece
   holds, and then pieces, the best score first. Any two pieces or characters that spell a piece may merge into it. A
-  character that no piece holds stays bytes, as byte pieces want it.
+  character that no piece holds stays bytes, as byte pieces want it. User-defined pieces are found first, from left to
+  right the longest, and nothing merges with them: what is between them is merged by itself;
+- a model of characters is a BPE that has nothing to merge.
 
-The library's own normalizer is applied, to parts that end between two letters, digits or signs that no rule of the
-library's joins.
-
-Not for models with user-defined or (BPE) unused pieces, with white space at the end of words, or with rules of their
-own other than those that we train with. Before it is used, its ids are compared with the library's.
+Not for models of whole words, nor BPE with unused pieces, which the library takes apart as it met them last. Before it
+is used, its ids are compared with the library's.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import numpy as np
@@ -28,21 +27,26 @@ import sentencepiece
 from tokpack_core.bpe.encoder import BpeModel, byte_merges
 from tokpack_core.bpe.encoder_kernels import FREE, fill_merges
 from tokpack_core.bpe.regex_syntax import Unsupported
-from tokpack_core.bpe.window_kernels import WINDOW, encode_long
-from tokpack_core.corpus.text_buffers import read_only, text_buffers
+from tokpack_core.bpe.window_kernels import WINDOW
+from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_texts
-from tokpack_core.tokenizers.byteification.token_bytes import META_SPACE, byte_piece
-from tokpack_core.tokenizers.long_documents import CONTINUATION, CONTINUES, in_parts
+from tokpack_core.tokenizers.byteification.token_bytes import byte_piece
+from tokpack_core.tokenizers.long_documents import CONTINUATION, CONTINUES
 from tokpack_core.tokenizers.sentencepiece.best_path_kernels import best_path, count_ids, write_ids, write_path
 from tokpack_core.tokenizers.sentencepiece.exact_scores import UNKNOWN_PENALTY
-from tokpack_core.tokenizers.sentencepiece.piece_trie import byte_trie
+from tokpack_core.tokenizers.sentencepiece.merge_kernels import merge_between
+from tokpack_core.tokenizers.sentencepiece.normalizer import TextNormalizer
+from tokpack_core.tokenizers.sentencepiece.piece_trie import PieceTrie, byte_trie
 from tokpack_core.tokenizers.sentencepiece.proto import (
+    BPE,
     BYTE,
+    CHARACTERS,
     NORMAL,
+    UNIGRAM,
     UNKNOWN,
     UNUSED,
     USER_DEFINED,
-    merges_pairs,
+    model_type,
     normalization,
     pieces,
 )
@@ -51,73 +55,69 @@ Bytes = npt.NDArray[np.uint8]
 Ids = npt.NDArray[np.int32]
 Spelled = list[tuple[bytes, float, int]]
 """Bytes, score and id of each piece that text gives."""
-RULES = ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
-"""Rules of the library's own."""
-APART = re.compile(r"(?<=[!-~ぁ-ゖァ-ヺ㐀-䶿一-鿿가-힣])(?=[!-~ぁ-ゖァ-ヺ㐀-䶿一-鿿가-힣])")
-"""Between such characters no rule does anything: none is white space, and none composes with what stands before it."""
-NORMALIZED = 1 << 20
-"""Bytes of text that are normalized at a time."""
 LONGEST_CHARACTER = 4
+BONUS = 0.1
+"""Nats of a user-defined piece for each byte but the first."""
 
 
 class LongTexts:
     """Ids of one text at a time, in any number of threads."""
 
-    def __init__(
-        self, model: bytes, library: sentencepiece.SentencePieceProcessor, own_rules: bool, window: int = WINDOW
-    ) -> None:
-        """`own_rules`: the model normalizes by rules that we wrote. `window`: bytes that BPE merges at a time.
+    def __init__(self, model: bytes, window: int = WINDOW) -> None:
+        """`window`: bytes that BPE merges at a time.
 
         Raises Unsupported for a model that is not encoded here.
         """
-        self._library = library
-        self._settings = normalization(model)
         listed = pieces(model)
         kinds = {kind for _, _, kind in listed}
-        by_merges = merges_pairs(model)
-        known = own_rules or not self._settings.rules or self._settings.name in RULES
-        plain = self._settings.escapes_spaces and not self._settings.space_as_suffix
-        if not known or not plain or USER_DEFINED[0] in kinds or (by_merges and UNUSED[0] in kinds):
-            raise Unsupported("user-defined pieces, or rules of the model's own")
-        self._unk = next(token for token, (_, _, kind) in enumerate(listed) if kind == UNKNOWN[0])
+        kind_of_model = model_type(model)
+        if kind_of_model not in (UNIGRAM, BPE, CHARACTERS) or (kind_of_model == BPE and UNUSED[0] in kinds):
+            raise Unsupported("a model of words, or of merges that are taken apart again")
+        self._unk = next((token for token, (_, _, kind) in enumerate(listed) if kind == UNKNOWN[0]), -1)
         bytes_of = {byte_piece(text): token for token, (text, _, kind) in enumerate(listed) if kind == BYTE[0]}
-        self._byte_ids = np.array([bytes_of.get(bytes([byte]), self._unk) for byte in range(256)], np.int32)
-        spelled = [
-            (text.encode(), score, token) for token, (text, score, kind) in enumerate(listed) if kind == NORMAL[0]
-        ]
-        self._encode: Callable[[Bytes], Ids] = (
-            MergedPieces(spelled, self._byte_ids, window) if by_merges else BestPath(spelled, self._byte_ids)
-        )
+        byte_ids = np.array([bytes_of.get(bytes([byte]), self._unk) for byte in range(256)], np.int32)
+        spelled = of_kind(listed, NORMAL)
+        if not spelled:
+            raise Unsupported("a model without ordinary pieces")
+        user_defined = of_kind(listed, USER_DEFINED)
+        longest = max((len(text) for text, _, _ in user_defined), default=0)
+        self._normalized = TextNormalizer(normalization(model), symbol_trie(user_defined), longest)
+        self._encode: Callable[[Bytes], Ids]
+        if kind_of_model == UNIGRAM:
+            self._encode = BestPath(spelled, user_defined, byte_ids)
+        else:
+            single = [piece for piece in spelled if len(piece[0].decode()) == 1]
+            merged = single if kind_of_model == CHARACTERS else spelled
+            self._encode = MergedPieces(merged, user_defined, byte_ids, window)
 
     def encode(self, text: pa.Array) -> Ids:
         """`text`: one string that is not empty."""
-        ids = self._encode(read_only(self._normalized(text)))
+        ids = self._encode(self._normalized(text_buffers(text)[0]))
         unknown = ids == self._unk
         unknown[1:] &= unknown[:-1].copy()  # neighbours that are unknown are one
         unknown[:1] = False
         return ids[~unknown] if unknown.any() else ids
 
-    def _normalized(self, text: pa.Array) -> Bytes:
-        settings = self._settings
-        if settings.rules or settings.removes_extra_spaces:
-            parts, _ = in_parts(text, APART, NORMALIZED)
-            forms = [self._library.normalize(part.as_py()) for part in parts]
-            first = META_SPACE if settings.adds_dummy_prefix else ""
-            content = b"".join([forms[0].encode(), *(form.removeprefix(first).encode() for form in forms[1:])])
-        else:
-            content = text_buffers(text)[0].tobytes()
-            content = content.replace(b" ", META_SPACE.encode()) if b" " in content else content
-            content = META_SPACE.encode() + content if settings.adds_dummy_prefix else content
-        return np.frombuffer(content, np.uint8)
+
+def of_kind(listed: list[tuple[str, float, int]], kind: bytes) -> Spelled:
+    return [(text.encode(), score, token) for token, (text, score, own) in enumerate(listed) if own == kind[0]]
 
 
-def equal_long_texts(model: bytes, library: sentencepiece.SentencePieceProcessor, own_rules: bool) -> LongTexts | None:
+def symbol_trie(spelled: Spelled, ids: list[int] | None = None) -> PieceTrie:
+    own = [token for _, _, token in spelled] if ids is None else ids
+    return byte_trie(pa.array([text for text, _, _ in spelled], pa.binary()), np.array(own, np.int32))
+
+
+def equal_long_texts(model: bytes, library: sentencepiece.SentencePieceProcessor) -> LongTexts | None:
     """An encoder that gives the library's ids on all hard texts, or None."""
     try:
-        encoder = LongTexts(model, library, own_rules)
+        encoder = LongTexts(model)
     except Unsupported:
         return None
-    texts = list(filter(None, [*hard_texts([]), *random_texts(), "".join(random_texts())]))
+    user_defined = [text for text, _, kind in pieces(model) if kind == USER_DEFINED[0]]
+    mixed = random_texts()
+    around = [a + b + b + c + b for a, b, c in zip(mixed, user_defined, mixed[::-1], strict=False)]
+    texts = list(filter(None, [*hard_texts(user_defined), *mixed, *around, "".join(mixed), "".join(user_defined)]))
     expected = library.encode(texts)
     equal = all(encoder.encode(pa.array([text])).tolist() == ids for text, ids in zip(texts, expected, strict=True))
     return encoder if equal else None
@@ -126,12 +126,13 @@ def equal_long_texts(model: bytes, library: sentencepiece.SentencePieceProcessor
 class BestPath:
     """Unigram."""
 
-    def __init__(self, spelled: Spelled, byte_ids: Ids) -> None:
+    def __init__(self, spelled: Spelled, user_defined: Spelled, byte_ids: Ids) -> None:
+        self._unknown = np.float32(min(score for _, score, _ in spelled)) - np.float32(UNKNOWN_PENALTY)
+        spelled = [*spelled, *((text, BONUS * (len(text) - 1), token) for text, _, token in user_defined)]
         texts, scores, ids = zip(*spelled, strict=True)
-        self._trie = byte_trie(pa.array(texts, pa.binary()), np.array(ids, np.int32))
+        self._trie = symbol_trie(spelled)
         self._scores = np.zeros(max(ids) + 1, np.float32)
         self._scores[list(ids)] = scores
-        self._unknown = np.float32(min(scores)) - np.float32(UNKNOWN_PENALTY)
         self._byte_ids = byte_ids
         self._longest = max(LONGEST_CHARACTER, *map(len, texts))
 
@@ -145,9 +146,9 @@ class BestPath:
 
 
 class MergedPieces:
-    """BPE."""
+    """BPE, and characters."""
 
-    def __init__(self, spelled: Spelled, byte_ids: Ids, window: int) -> None:
+    def __init__(self, spelled: Spelled, user_defined: Spelled, byte_ids: Ids, window: int) -> None:
         symbols = {bytes([byte]): byte for byte in range(256)}
         rows: list[tuple[int, int, int, int]] = []  # left, right, what they become, rank
         for character in sorted({character for text, _, _ in spelled for character in text.decode()}):
@@ -174,13 +175,16 @@ class MergedPieces:
         self._window = window
         ids = {text: [token] for text, _, token in spelled}
         written = [ids.get(content) or byte_ids[list(content)].tolist() for content in symbols]
+        written += [[token] for _, _, token in user_defined]
         self._ends = np.cumsum([0, *map(len, written)])
         self._written = np.array([token for tokens in written for token in tokens], np.int32)
+        self._apart = symbol_trie(user_defined, list(range(len(symbols), len(written))))
 
     def __call__(self, data: Bytes) -> Ids:
         found = np.empty(data.size, np.int32)
-        tables = self._byte_merges, self._merges
-        count = encode_long(data, 0, data.size, self._model.byte_ids, *tables, self._window, found, 0)
+        tables = self._model.byte_ids, self._byte_merges, self._merges
+        trie = (self._apart.keys, self._apart.children, self._apart.tokens)
+        count = merge_between(data, trie, *tables, self._window, found)
         found.resize(count, refcheck=False)
         size = count_ids(found, self._ends)
         ids = found if size == count else np.empty(size, np.int32)

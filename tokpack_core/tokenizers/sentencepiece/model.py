@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,12 +31,13 @@ import sentencepiece
 from numpy.typing import NDArray
 
 from tokpack_core.config import UnicodeForm
+from tokpack_core.corpus.text_buffers import text_array, text_buffers
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.byte_bpe.engine import WORTH_LOADING
 from tokpack_core.tokenizers.byteification.token_bytes import META_SPACE, ByteDecoder, byte_piece, vocabulary_table
 from tokpack_core.tokenizers.encoded import Encoded, from_lists
-from tokpack_core.tokenizers.long_documents import LONG, encode_bounded
+from tokpack_core.tokenizers.long_documents import LONG, character_end, encode_bounded
 from tokpack_core.tokenizers.metadata import Metadata, kept_languages, write_metadata
 from tokpack_core.tokenizers.sentencepiece.exact_scores import (
     EXACT_UNITS,
@@ -206,26 +208,34 @@ class SentencePieceTokenizer:
         if self._apart is not None:
             found = pc.match_substring_regex(batch, self._apart.pattern).to_numpy(zero_copy_only=False)
             for document in found.nonzero()[0]:
-                lists[document] = self._encode_in_parts(batch[document].as_py(), self._apart)
+                lists[document] = self._encode_in_parts(batch.slice(document, 1), self._apart).tolist()
         return from_lists(lists)
 
-    def _encode_in_parts(self, text: str, apart: re.Pattern[str]) -> list[int]:
-        ids: list[int] = []
-        for part, literal in self._parts_of(text, apart):
-            ids += self._engine.encode(part) + literal
-        return ids
+    def _encode_in_parts(self, text: pa.Array, apart: re.Pattern[str]) -> NDArray[np.int32]:
+        """The ids of one text around what the library must not read; long parts by our own encoder if there is one."""
+        data, _ = text_buffers(text)
+        ids = array("i")  # it grows in place, however many parts there are
 
-    def _parts_of(self, text: str, apart: re.Pattern[str]) -> Iterator[tuple[str, list[int]]]:
-        """What the library encodes by itself, and ids that follow it."""
+        def add(start: int, stop: int) -> None:
+            long = self._long_texts() if stop - start > LONG else None
+            if long is None:
+                ids.extend(self._engine.encode(data[start:stop].tobytes()))
+            else:
+                part = text_array(data[start:stop], np.array([0, stop - start]), pa.large_string())
+                ids.frombytes(long.encode(part).data.cast("B"))
+
         start = 0
-        for match in apart.finditer(text):
-            if match[0] == META_SPACE and self._meta_space_ids:
-                yield text[start : match.start()], self._meta_space_ids
+        for match in re.finditer(apart.pattern.encode(), data.data):
+            if match[0] == META_SPACE.encode() and self._meta_space_ids:
+                add(start, match.start())
+                ids.extend(self._meta_space_ids)
                 start = match.end()
             else:
-                yield text[start : match.start() + 1], []
-                start = match.start() + 1
-        yield text[start:], []
+                stop = character_end(data, match.start() + 1, match.end())
+                add(start, stop)
+                start = stop
+        add(start, data.size)
+        return np.asarray(ids, np.int32)
 
     def _encode_long(self, batch: pa.Array) -> Encoded:
         """The ids of `_encode_batch` for one long text, by our own encoder if the model has one."""
@@ -235,14 +245,7 @@ class SentencePieceTokenizer:
         if self._apart is None or not pc.match_substring_regex(batch, self._apart.pattern)[0].as_py():
             ids = long.encode(batch)
         else:
-            parts = []
-            for part, literal in self._parts_of(batch[0].as_py(), self._apart):
-                is_long = len(part) > LONG
-                parts.append(
-                    long.encode(pa.array([part])) if is_long else np.array(self._engine.encode(part), np.int32)
-                )
-                parts.append(np.array(literal, np.int32))
-            ids = np.concatenate(parts)
+            ids = self._encode_in_parts(batch, self._apart)
         return Encoded(ids, np.array([0, ids.size], np.int64))
 
     def _long_texts(self) -> LongTexts | None:
@@ -250,7 +253,7 @@ class SentencePieceTokenizer:
 
         with self._loading_long:
             if not self._tried_long:
-                self._long = equal_long_texts(self._model, self._engine, own_rules=self.family != "pretrained")
+                self._long = equal_long_texts(self._model, self._engine)
                 self._tried_long = True
         return self._long
 

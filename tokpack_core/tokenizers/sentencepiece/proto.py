@@ -4,9 +4,9 @@ A message is a row of fields: a varint key (number · 8 + wire type), then a var
 as many bytes (2), or 4 bytes (5). In sentencepiece_model.proto, ModelProto has pieces = 1, trainer_spec = 2 and
 normalizer_spec = 3; SentencePiece has piece = 1, score = 2 (a float) and type = 3 (NORMAL is 1, also if absent;
 UNKNOWN is 2; CONTROL is 3; USER_DEFINED is 4; UNUSED, which text never matches, is 5; BYTE is 6); TrainerSpec has
-model_type = 3 (UNIGRAM is 1, also if absent; BPE is 2), input_format = 7, treat_whitespace_as_suffix = 24 and
-seed_sentencepieces_file = 54, a path; NormalizerSpec has name = 1, precompiled_charsmap = 2 (the rules),
-add_dummy_prefix = 3, remove_extra_whitespaces = 4, escape_whitespaces = 5 (these three true if absent) and
+model_type = 3 (UNIGRAM is 1, also if absent; BPE is 2, WORD 3, CHAR 4), input_format = 7,
+treat_whitespace_as_suffix = 24 and seed_sentencepieces_file = 54, a path; NormalizerSpec has precompiled_charsmap = 2
+(the rules), add_dummy_prefix = 3, remove_extra_whitespaces = 4, escape_whitespaces = 5 (these three true if absent) and
 normalization_rule_tsv = 6, which holds the path of the rule file used in training.
 """
 
@@ -32,9 +32,10 @@ TRAINER_SPEC = 2
 MODEL_TYPE = 3
 UNIGRAM = b"\1"
 BPE = b"\2"
+CHARACTERS = b"\4"
 NORMALIZER_SPEC = 3
 SPACE_AS_SUFFIX = 24
-NAME, RULES, ADD_DUMMY_PREFIX, REMOVE_EXTRA_SPACES, ESCAPE_SPACES = 1, 2, 3, 4, 5
+RULES, ADD_DUMMY_PREFIX, REMOVE_EXTRA_SPACES, ESCAPE_SPACES = 2, 3, 4, 5
 NEEDED_IN_TRAINING = {TRAINER_SPEC: (7, 54), NORMALIZER_SPEC: (6,)}
 LENGTH_DELIMITED = 2
 FIXED_32 = 5
@@ -44,8 +45,8 @@ FIXED_32 = 5
 class Normalization:
     """What a model does to text before it is cut into pieces."""
 
-    name: str
-    rules: bool
+    rules: bytes
+    """The length of a double-array trie in 4 bytes, the trie, and what its keys are replaced by."""
     adds_dummy_prefix: bool
     removes_extra_spaces: bool
     escapes_spaces: bool
@@ -62,8 +63,7 @@ def normalization(model: bytes) -> Normalization:
         elif number == NORMALIZER_SPEC:
             normalizer |= {number: value for number, _, value, _ in fields(spec)}
     return Normalization(
-        name=normalizer.get(NAME, b"").decode(),
-        rules=bool(normalizer.get(RULES)),
+        rules=normalizer.get(RULES, b""),
         adds_dummy_prefix=normalizer.get(ADD_DUMMY_PREFIX) != b"\0",
         removes_extra_spaces=normalizer.get(REMOVE_EXTRA_SPACES) != b"\0",
         escapes_spaces=normalizer.get(ESCAPE_SPACES) != b"\0",
@@ -173,10 +173,14 @@ def as_piece(text: str, score: float, kind: int) -> bytes:
 
 def merges_pairs(model: bytes) -> bool:
     """Whether it is a BPE model."""
+    return model_type(model) == BPE
+
+
+def model_type(model: bytes) -> bytes:
     for number, _, spec, _ in fields(model):
         if number == TRAINER_SPEC:
-            return BPE in [value for number, _, value, _ in fields(spec) if number == MODEL_TYPE]
-    return False
+            return {number: value for number, _, value, _ in fields(spec)}.get(MODEL_TYPE, UNIGRAM)
+    return UNIGRAM
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int, bytes, bytes]]:
