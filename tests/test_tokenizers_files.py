@@ -184,8 +184,8 @@ def test_truncation_padding_dropout_and_templates_change_nothing(tmp_path: Path)
 def test_special_tokens_come_from_the_config_beside_the_file(tmp_path: Path) -> None:
     config = {"eos_token": {"content": "</s>"}, "bos_token": "<s>", "pad_token": "<nowhere>", "unk_token": None}
     path = saved_json(llama_like(), tmp_path, config)
-    assert registry.load(path).special_tokens == {"eod": 2, "bos": 1}
-    assert registry.load(path, SpecialTokens(eod="<s>")).special_tokens == {"eod": 1, "bos": 1}
+    assert registry.load(path).special_tokens == {"eod": 2, "bos": 1, "pad": 264}
+    assert registry.load(path, SpecialTokens(eod="<s>")).special_tokens == {"eod": 1, "bos": 1, "pad": 264}
     (tmp_path / "tokenizer_config.json").unlink()
     assert registry.load(path).special_tokens == {}
 

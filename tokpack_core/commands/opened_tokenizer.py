@@ -83,9 +83,9 @@ def open_tokenizer(
 
 
 def tokenizer_files(path: Path) -> tuple[FileEntry, ...]:
-    """All files of a folder that we saved; else those that loading reads: its own and a tokenizer_config.json."""
+    """All files of a folder that we saved; else those that loading reads."""
     file = registry.tokenizer_file(path)
-    read = [found for found in (*registry.files_of(file), file.with_name(metadata.FILE_NAME)) if found.is_file()]
+    read = registry.files_of(file)
     if metadata.read_metadata(file.parent) is not None:
         own = file.parent / MANIFEST
         read = sorted(found for found in file.parent.rglob("*") if found.is_file() and found != own)

@@ -34,11 +34,12 @@ from tokpack_core.store.objects import ObjectFile, ObjectRef
 from tokpack_core.store.store import Store
 from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.agreement.checked_export import FirstTexts, FirstTextsByDomain, save_checked
+from tokpack_core.tokenizers.agreement.encoder_choice import encoder_choice
 from tokpack_core.tokenizers.derived import derive
 from tokpack_core.tokenizers.protocol import Tokenizer, describe, missing_entries
 
 STAGE = "tokenizer_model"
-VERSION = 9
+VERSION = 10
 LARGE_SAMPLE = 10**6
 """Bytes from which training may take so long, in native code that heeds no interrupt, that it gets its own process."""
 JUDGED_ONLY = ("pretrained", "minimum_cost")
@@ -208,7 +209,8 @@ def import_pretrained(config: TrainConfig, path: Path, name: str, folder: Path) 
             "special_tokens: {eod: ...}"
         )
     tokenizer.save(folder)
-    return describe(tokenizer)
+    warnings = encoder_choice(tokenizer).warnings
+    return describe(tokenizer) | ({"encoder_warnings": list(warnings)} if warnings else {})
 
 
 def current_tokenizer(work: Workplace, tokenizer: str) -> tuple[ObjectRef, Path]:

@@ -11,7 +11,7 @@ A tokenizer of languages has `lang_to_ids.json` beside it: an object of language
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -24,6 +24,10 @@ from tokpack_core.errors import InputError
 
 FILE_NAME = "tokenizer_config.json"
 LANGUAGES_FILE_NAME = "lang_to_ids.json"
+LISTED = "added_tokens_decoder"
+"""What another program's tokenizer_config.json calls its tokens by id; before there was that, two files were beside."""
+OLDER_NAMES = "special_tokens_map.json"
+OLDER_IDS = "added_tokens.json"
 ROLE_KEYS = {
     "eod": "eos_token",
     "pad": "pad_token",
@@ -45,6 +49,8 @@ class Metadata:
     """role → id as read from a saved folder, to hold against the tokenizer's file"""
     languages: Mapping[str, npt.NDArray[np.int32]] = field(default_factory=dict)
     """language → the ids of its sub-tokenizer, ascending, special tokens and bytes included; empty if it has none"""
+    warnings: tuple[str, ...] = ()
+    """Sentences on what a publisher's files say and the tokenizer does not follow; they are not saved."""
 
 
 def write_metadata(folder: Path, metadata: Metadata, ids: Mapping[str, int], tokenizer_class: str | None) -> None:
@@ -114,14 +120,48 @@ def kept_languages(
 
 def published_roles(folder: Path) -> dict[str, str]:
     """role → string as another program's `tokenizer_config.json` names them; nothing is guessed from names."""
-    content = read_config(folder)
+    content = published_config(folder)
     named = {role: content.get(key) for role, key in ROLE_KEYS.items()}
     strings = {role: value.get("content") if isinstance(value, dict) else value for role, value in named.items()}
     return {role: text for role, text in strings.items() if isinstance(text, str) and text}
 
 
+def published_config(folder: Path) -> dict[str, Any]:
+    """Another program's `tokenizer_config.json`, with what older folders have in a file of its own."""
+    content = read_config(folder)
+    return content if LISTED in content else content | read_object(folder / OLDER_NAMES)
+
+
+def config_files(folder: Path) -> list[Path]:
+    """The files that `published_config` and `listed_tokens` read, as far as there are any."""
+    older = [] if LISTED in read_config(folder) else [OLDER_NAMES, OLDER_IDS]
+    return [path for path in (folder / name for name in (FILE_NAME, *older)) if path.is_file()]
+
+
+def left_out(file: Path, holds: Callable[[str], bool]) -> tuple[str, ...]:
+    """A sentence if tokens are listed beside a tokenizer's file, to which none can be added, that it does not hold."""
+    content = published_config(file.parent)
+    entries = content.get(LISTED)
+    if isinstance(entries, dict):
+        listed = [entry.get("content") for entry in entries.values() if isinstance(entry, dict)]
+    else:
+        listed = list(read_object(file.parent / OLDER_IDS))
+    missing = [text for text in listed if isinstance(text, str) and not holds(text)]
+    if not missing:
+        return ()
+    more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+    return (
+        f"{file.name} does not hold {missing[0]!r}{more}, which the files beside it list: it has no id here; give "
+        "the tokenizer.json of the same tokenizer",
+    )
+
+
 def read_config(folder: Path) -> dict[str, Any]:
-    path = folder / FILE_NAME
+    return read_object(folder / FILE_NAME)
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The content of a JSON file, empty if there is none. Raises InputError for one that holds no object."""
     try:
         content = json.loads(path.read_bytes())
     except FileNotFoundError:

@@ -12,7 +12,7 @@ from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.byte_bpe.training import train_byte_bpe
 from tokpack_core.tokenizers.huggingface import gpt2_files
 from tokpack_core.tokenizers.huggingface import model as huggingface
-from tokpack_core.tokenizers.metadata import Metadata, published_roles, read_metadata
+from tokpack_core.tokenizers.metadata import Metadata, config_files, published_roles, read_metadata
 from tokpack_core.tokenizers.modular.language_texts import LabelledTexts
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.residues.residues import read_residues
@@ -107,9 +107,9 @@ def load(path: Path, special_tokens: SpecialTokens = NO_SPECIAL_TOKENS, pretoken
     """Open a folder saved by us, a tokenizer.json, x.model, x.tiktoken, GPT-2's vocab.json beside merges.txt, or a
     folder that holds one of them.
 
-    Special tokens of a published tokenizer are those given, then those of a `tokenizer_config.json` beside it that the
-    file holds (a rank file holds none). One that is given and not in the vocabulary is appended with a new id
-    (tokenizer.json, .tiktoken) or refused (.model).
+    Special tokens of a published tokenizer are those given, then those of a `tokenizer_config.json` beside it. What it
+    lists and the file lacks is added to a tokenizer.json (see `listed_tokens`), and left out of others. One that is
+    given and not in the vocabulary is appended with a new id (tokenizer.json, .tiktoken) or refused (.model).
     `pretokenizer` is the regex of a bare rank file; by default that of the published file with the same ranks.
     Raises InputError if nothing can be opened, or a `pretokenizer` is given for a file that has its own.
     """
@@ -124,7 +124,7 @@ def load(path: Path, special_tokens: SpecialTokens = NO_SPECIAL_TOKENS, pretoken
         raise InputError(f"{file} needs the tokenizer_config.json that was saved beside it: restore the folder")
     if saved is not None:
         refuse_changes(file, saved, requested)
-        tokenizer = open_file(file, saved, {})
+        tokenizer = open_file(file, saved, None)
         if tokenizer.special_tokens != saved.ids:
             raise InputError(
                 f"{file} does not belong to the tokenizer_config.json beside it: its special tokens have the ids "
@@ -142,7 +142,7 @@ def is_bare_rank_file(path: Path) -> bool:
     return read_metadata(file.parent) is None and tiktoken_ranks.holds_ranks(file)
 
 
-def open_file(file: Path, metadata: Metadata, published: dict[str, str]) -> Tokenizer:
+def open_file(file: Path, metadata: Metadata, published: dict[str, str] | None) -> Tokenizer:
     """The tokenizer of a file; without its residues if the folder names some."""
     tokenizer = open_plain(file, metadata, published)
     residues = read_residues(file.parent)
@@ -154,7 +154,7 @@ def open_file(file: Path, metadata: Metadata, published: dict[str, str]) -> Toke
     return LiteTokenTokenizer(tokenizer, residues)
 
 
-def open_plain(file: Path, metadata: Metadata, published: dict[str, str]) -> Tokenizer:
+def open_plain(file: Path, metadata: Metadata, published: dict[str, str] | None) -> Tokenizer:
     if file.suffix == ".json":
         return huggingface.load_huggingface(file, metadata, published)
     if file.suffix == ".tokpack":
@@ -163,7 +163,7 @@ def open_plain(file: Path, metadata: Metadata, published: dict[str, str]) -> Tok
 
         return load_superwords(file, metadata)
     if file.suffix == ".model" and not tiktoken_ranks.holds_ranks(file):
-        return sentencepiece_model.load_sentencepiece(file, metadata, published)
+        return sentencepiece_model.load_sentencepiece(file, metadata, published or {})
     return tiktoken_ranks.load_tiktoken(file, metadata)
 
 
@@ -188,9 +188,10 @@ def tokenizer_file(path: Path) -> Path:
 
 
 def files_of(file: Path) -> list[Path]:
-    """All files that hold the tokenizer of `tokenizer_file`."""
+    """All files that are read for the tokenizer of `tokenizer_file`, of a folder that we did not save."""
     merges = gpt2_files.merges_beside(file)
-    return [file, merges] if gpt2_files.is_vocabulary(file) and merges.is_file() else [file]
+    of_gpt2 = gpt2_files.is_vocabulary(file) and merges.is_file()
+    return [file, *([merges] if of_gpt2 else []), *config_files(file.parent)]
 
 
 def refuse_changes(file: Path, saved: Metadata, requested: dict[str, str]) -> None:

@@ -6,16 +6,20 @@ warning, which is stored with whatever was encoded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True)
 class EncoderChoice:
-    """`engine` is the name of the library that encodes, `warnings` a sentence for each that gave other ids."""
+    """`engine` is the name of the library that encodes, `warnings` a sentence for each that gave other ids, and for
+    what the tokenizer's files say and it does not follow."""
 
     engine: str
     warnings: tuple[str, ...] = ()
+
+    def also(self, warnings: tuple[str, ...]) -> EncoderChoice:
+        return replace(self, warnings=(*warnings, *self.warnings)) if warnings else self
 
     def as_json(self) -> dict[str, Any]:
         return {"encoder": self.engine, "encoder_warnings": list(self.warnings)}

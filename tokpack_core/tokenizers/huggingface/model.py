@@ -41,6 +41,7 @@ from tokpack_core.tokenizers.byteification.token_bytes import (
 from tokpack_core.tokenizers.encoded import Encoded, common_beginnings, concatenate, encode_apart, from_lists
 from tokpack_core.tokenizers.encoding_errors import lists_or_error
 from tokpack_core.tokenizers.huggingface import gpt2_files
+from tokpack_core.tokenizers.huggingface.listed_tokens import add_listed
 from tokpack_core.tokenizers.huggingface.special_ids import may_have_role, special_id
 from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of
 from tokpack_core.tokenizers.long_documents import encode_bounded
@@ -83,7 +84,7 @@ class HuggingFaceTokenizer:
 
     @property
     def encoder(self) -> EncoderChoice:
-        return self._fast.choice
+        return self._fast.choice.also(self._metadata.warnings)
 
     def exact_bpe(self, across_words: bool = False) -> ExactBpe | None:
         """The merges and regexes of a byte-level BPE that our own encoder follows exactly; None for all else.
@@ -206,11 +207,11 @@ class HuggingFaceTokenizer:
         return token.removeprefix(self._prefix).replace(META_SPACE, " ").encode()
 
 
-def load_huggingface(path: Path, metadata: Metadata, published: Mapping[str, str]) -> HuggingFaceTokenizer:
+def load_huggingface(path: Path, metadata: Metadata, published: Mapping[str, str] | None) -> HuggingFaceTokenizer:
     """Open a tokenizer.json of any model type, or GPT-2's vocab.json and merges.txt.
 
-    `published`: role → string as the file's publisher names them; those that the vocabulary lacks are left out, and
-    those but the EOD that ordinary text gives.
+    `published`: role → string as the file's publisher names them; those but the EOD that ordinary text gives are left
+    out. What is listed beside a published file is added (see `listed_tokens`); None for a folder that we saved.
     Raises InputError if the library cannot read the file.
     """
     try:
@@ -230,9 +231,11 @@ def load_huggingface(path: Path, metadata: Metadata, published: Mapping[str, str
         raise InputError(f"{path} is not a tokenizer.json that Hugging Face tokenizers reads: {error}") from None
     if not engine.get_vocab_size():
         raise InputError(f"{path} has an empty vocabulary: give the tokenizer.json of a trained tokenizer")
-    named = {"eod": gpt2_files.EOD} if of_gpt2 else {}
-    named |= dict(published)
     engine.encode_special_tokens = True
+    if published is not None:
+        metadata = replace(metadata, warnings=add_listed(engine, path.parent))
+    named = {"eod": gpt2_files.EOD} if of_gpt2 else {}
+    named |= dict(published or {})
     roles = {role: text for role, text in named.items() if may_have_role(engine, role, text, str(path))}
     roles |= dict(metadata.special_tokens)
     merges_file = path.with_name(MERGES_FILE_NAME)

@@ -33,8 +33,6 @@ def may_have_role(engine: Engine, role: str, text: str, source: str) -> bool:
 
     Some conversions of SentencePiece models have merges that lead to the BOS, which nobody needs unlike an EOD.
     """
-    if engine.token_to_id(text) is None:
-        return False
     try:
         special_id(engine, role, text, source)
     except InputError:

@@ -38,7 +38,7 @@ from tokpack_core.tokenizers.byte_bpe.engine import WORTH_LOADING
 from tokpack_core.tokenizers.byteification.token_bytes import META_SPACE, ByteDecoder, byte_piece, vocabulary_table
 from tokpack_core.tokenizers.encoded import Encoded, from_lists
 from tokpack_core.tokenizers.long_documents import LONG, character_end, encode_bounded
-from tokpack_core.tokenizers.metadata import Metadata, kept_languages, write_metadata
+from tokpack_core.tokenizers.metadata import Metadata, kept_languages, left_out, write_metadata
 from tokpack_core.tokenizers.sentencepiece.exact_scores import (
     EXACT_UNITS,
     FRACTION,
@@ -104,7 +104,7 @@ class SentencePieceTokenizer:
 
     @property
     def encoder(self) -> EncoderChoice:
-        return self._choice
+        return self._choice.also(self._metadata.warnings)
 
     def encode(self, texts: pa.Array) -> Encoded:
         if not self._tried:
@@ -328,4 +328,5 @@ def load_sentencepiece(path: Path, metadata: Metadata, published: Mapping[str, s
         raise InputError(f"{path} is not a SentencePiece model: give the .model file that its trainer wrote")
     known = {role: text for role, text in published.items() if engine.id_to_piece(engine.piece_to_id(text)) == text}
     roles = own_eod(engine) | known | dict(metadata.special_tokens)
-    return SentencePieceTokenizer(model, replace(metadata, special_tokens=roles), str(path))
+    warnings = left_out(path, lambda text: engine.id_to_piece(engine.piece_to_id(text)) == text)
+    return SentencePieceTokenizer(model, replace(metadata, special_tokens=roles, warnings=warnings), str(path))

@@ -30,7 +30,7 @@ from tokpack_core.tokenizers.byte_bpe.engine import WORTH_LOADING, ExactBpe, exa
 from tokpack_core.tokenizers.byteification.token_bytes import ByteDecoder, vocabulary_table
 from tokpack_core.tokenizers.encoded import Encoded, concatenate, from_lists
 from tokpack_core.tokenizers.encoding_errors import SHOWN, EncodingError, lists_or_error
-from tokpack_core.tokenizers.metadata import Metadata, write_metadata
+from tokpack_core.tokenizers.metadata import Metadata, left_out, write_metadata
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS, splits_of
 from tokpack_core.tokenizers.protocol import Tokenizer
 from tokpack_core.tokenizers.text_batches import text_batches
@@ -81,7 +81,8 @@ class TiktokenTokenizer:
 
     @property
     def encoder(self) -> EncoderChoice:
-        return self._exact.choice if self._exact else EncoderChoice("tiktoken")
+        choice = self._exact.choice if self._exact else EncoderChoice("tiktoken")
+        return choice.also(self._metadata.warnings)
 
     def exact_bpe(self) -> ExactBpe | None:
         """Merges that give the same ids, and the regex, for our own encoder; None if it differs on a hard text."""
@@ -152,7 +153,9 @@ def load_tiktoken(path: Path, metadata: Metadata) -> TiktokenTokenizer:
     if "pretokenizer" not in metadata.settings:
         found = {"pretokenizer": published_pretokenizer(path, ranks)}
         metadata = replace(metadata, settings=dict(metadata.settings) | found)
-    return TiktokenTokenizer(ranks, metadata)
+    special = set(metadata.special_tokens.values())
+    warnings = left_out(path, lambda text: text in special or text.encode() in ranks)
+    return TiktokenTokenizer(ranks, replace(metadata, warnings=warnings))
 
 
 def holds_ranks(path: Path) -> bool:
