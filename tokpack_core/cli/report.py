@@ -44,8 +44,10 @@ def report(
     with show_errors(json):
         from tokpack_core.commands import report as command
         from tokpack_core.commands import results
+        from tokpack_core.commands.arrow_alone import leave_pandas_out
         from tokpack_core.commands.opened_tokenizer import open_tokenizer
 
+        leave_pandas_out()
         reading = read.open(files)
         options = command.Options(parallel, command.model_shape(parameters, d_model))
         opened = open_tokenizer(tokenizer, pretokenizer=pretokenizer)

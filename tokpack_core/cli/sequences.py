@@ -79,10 +79,12 @@ def encode(
     with show_errors(json):
         from tokpack_core.commands import encode as command
         from tokpack_core.commands import results
+        from tokpack_core.commands.arrow_alone import leave_pandas_out
         from tokpack_core.commands.opened_tokenizer import open_tokenizer
         from tokpack_core.commands.vision_options import vision_config
         from tokpack_core.engine import default_engine
 
+        leave_pandas_out()
         cluster = cluster_of(engine, ray_address, workers)
         reading = read.open(files)
         options = command.EncodeOptions(

@@ -3,10 +3,43 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
 
 from tokpack_core.bpe.unicode_categories import category_lines
 
+Int64s = npt.NDArray[np.int64]
+
 CONTRACTED = ("s", "S", "t", "re", "RE", "rE", "ve", "m", "ll", "LL", "lL", "d", "D", "ſ", "r", "l", "v", "x", "é")
+
+TEXTS = 2048
+MOST_RUNS = 60
+RUN_LENGTHS = (1, 1, 2, 3, 9)
+GROUPS = (
+    "abcdefghijklmnopqrstuvwxyz",
+    "ABCDEFGHIJ",
+    "0123456789",
+    " ",
+    "\n",
+    "\t \r\n",
+    ".,;:!?'\"()[]{}<>/\\|",
+    "@#$%^&*-_=+`~",
+    "\u00e9\u00fc\u00df\u00f1\u0131\u0130",
+    "\u4e2d\u6587\u5b57\u3002\uff0c",
+    "\u3042\u30ab\u30fc",
+    "\uac00\ub098\u1100\u1161",
+    "\u0915\u094d\u0937\u093f",
+    "\u0e01\u0e33\u0e48",
+    "\u0627\u0644\u064e\u0660",
+    "\u0301\u0308\u200d\ufe0f",
+    "\U0001f600\U0001f468\U0001f3fd",
+    "\u2160\u00bd\u00b2\u2460",
+    "\u3042\u30ab\u30fc",
+    "\u2028\u0085\u00a0\u3000\u200b",
+)
+"""Of which a run of characters is drawn: all of one."""
 
 
 def hard_texts(added: list[str]) -> list[str]:
@@ -47,25 +80,20 @@ def hard_texts(added: list[str]) -> list[str]:
 def random_texts() -> list[str]:
     """The same texts always: letters, digits, white space and marks of many scripts, mixed in runs of many lengths."""
     generator = random.Random(0)
-    groups = [
-        *("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJ", "0123456789", " ", "\n", "\t \r\n", ".,;:!?'\"()[]{}<>/\\|"),
-        *(
-            "@#$%^&*-_=+`~",
-            "\u00e9\u00fc\u00df\u00f1\u0131\u0130",
-            "\u4e2d\u6587\u5b57\u3002\uff0c",
-            "\u3042\u30ab\u30fc",
-        ),
-        *("\uac00\ub098\u1100\u1161", "\u0915\u094d\u0937\u093f", "\u0e01\u0e33\u0e48", "\u0627\u0644\u064e\u0660"),
-        *("\u0301\u0308\u200d\ufe0f", "\U0001f600\U0001f468\U0001f3fd", "\u2160\u00bd\u00b2\u2460"),
-        "\u3042\u30ab\u30fc",
-        "\u2028\u0085\u00a0\u3000\u200b",
-    ]
-    return [
-        "".join(
-            "".join(generator.choices(group, k=length))
-            for group, length in zip(
-                generator.choices(groups, k=runs), generator.choices((1, 1, 2, 3, 9), k=runs), strict=True
-            )
-        )
-        for runs in generator.choices(range(1, 61), k=2000)
-    ]
+    runs = 1 + drawn(generator, TEXTS, MOST_RUNS)
+    ends = np.cumsum(runs)
+    groups = drawn(generator, int(ends[-1]), len(GROUPS))
+    lengths = np.array(RUN_LENGTHS)[drawn(generator, groups.size, len(RUN_LENGTHS))]
+    sizes = np.array([len(group) for group in GROUPS])
+    of_group = np.repeat(groups, lengths)
+    places = (np.cumsum(sizes) - sizes)[of_group] + drawn(generator, of_group.size, sizes[of_group])
+    characters = np.frombuffer("".join(GROUPS).encode("utf-32-le"), "<u4")[places]
+    whole = characters.tobytes().decode("utf-32-le")
+    borders = [0, *np.cumsum(lengths)[ends - 1].tolist()]
+    return [whole[start:stop] for start, stop in pairwise(borders)]
+
+
+def drawn(generator: random.Random, count: int, below: int | Int64s) -> Int64s:
+    """Random numbers from 0 to below `below`, which is one for all of them or one each."""
+    numbers = np.frombuffer(generator.randbytes(4 * count), "<u4").astype(np.int64)
+    return numbers * below >> 32
