@@ -10,11 +10,13 @@ import pytest
 import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import models, normalizers, pre_tokenizers
 
 from tests.tokenizer_samples import EOD, documents, ordinary_text, trained
 from tokpack_core.tokenizers.byte_bpe.engine import ExactBpe, equal_encoder
 from tokpack_core.tokenizers.encoded import Encoded, from_lists
 from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
+from tokpack_core.tokenizers.word_level_engine import equal_word_level_encoder
 
 CONTENTS = ["<fim>", "<fim>x", "    ", "<|endo", "oftext|>", "中", "e\u0301", "the cat"]
 """One begins another, one is white space, two overlap a special token, one is not in NFC."""
@@ -70,6 +72,75 @@ def test_ids_are_those_of_the_library(normalized: bool, form: Any) -> None:
     before = library.texts
     exact.encode(pa.array([f"{text}<fim>{text}" for text in documents()]))
     assert library.texts == before
+
+
+FORMED = ["K", "\ufb01", "\u00e9", "<\uff21>", "1 2"]
+"""Tokens that text gives only when it is normalized, or that normalization makes others of."""
+PREIMAGES = [
+    "\u212a",
+    "K",
+    "\ufb01",
+    "fi",
+    "\u00e9",
+    "e\u0301",
+    "e",
+    "<A>",
+    "<\uff21>",
+    "1 2",
+    "1\u00a02",
+    "\u2460 2",
+    "a",
+]
+
+
+def with_formed(model: tokenizers.Tokenizer, normalizer: Any, place: int) -> tokenizers.Tokenizer:
+    """`place`: which of the tokens are not normalized, as bits."""
+    content = json.loads(model.to_str())
+    first = model.get_vocab_size()
+    plain = {"single_word": False, "lstrip": False, "rstrip": False, "special": False}
+    content["added_tokens"] += [
+        {"id": first + number, "content": text, "normalized": not place >> number & 1} | plain
+        for number, text in enumerate(FORMED)
+    ]
+    engine = tokenizers.Tokenizer.from_str(json.dumps(content))
+    engine.normalizer = normalizer
+    engine.encode_special_tokens = True
+    return engine
+
+
+def word_level() -> tokenizers.Tokenizer:
+    words = [*"abcdefghiK12<>A ", "\u00e9", "\u212a", "\ufb01", "fi", "[UNK]"]
+    engine = tokenizers.Tokenizer(models.WordLevel(dict(zip(words, range(99), strict=False)), "[UNK]"))
+    engine.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex(r"\w|\W"), "isolated")
+    return engine
+
+
+def byte_level() -> tokenizers.Tokenizer:
+    tokenizer = trained("byte_bpe")
+    assert isinstance(tokenizer, HuggingFaceTokenizer)
+    return tokenizers.Tokenizer.from_str(tokenizer.as_json())
+
+
+@pytest.mark.parametrize("place", [0, 1, 22])
+@pytest.mark.parametrize("normalizer", [normalizers.NFC(), normalizers.NFKC()], ids=["nfc", "nfkc"])
+@pytest.mark.parametrize("model", [byte_level, word_level])
+def test_tokens_that_only_normalized_text_holds_are_found(model: Any, normalizer: Any, place: int) -> None:
+    engine = with_formed(model(), normalizer, place)
+    library = Library(engine)
+    choose = {byte_level: equal_encoder, word_level: equal_word_level_encoder}[model]
+    found: Any = choose(engine, library.encode)
+    assert found is not None
+    encode = found.encode if model is byte_level else found
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(st.lists(st.sampled_from([*PREIMAGES, " ", "x"]), max_size=6).map("".join), max_size=3))
+    def same(texts: list[str]) -> None:
+        array = pa.array(texts, pa.string())
+        ours, theirs = encode(array), library.encode(array)
+        assert ours.ids.tolist() == theirs.ids.tolist()
+        assert ours.offsets.tolist() == theirs.offsets.tolist()
+
+    same()
 
 
 @pytest.mark.parametrize("flag", ["lstrip", "rstrip", "single_word"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,16 +25,27 @@ ForLibrary = Callable[[pa.Array], npt.NDArray[np.bool_] | None]
 Prepare = Callable[[pa.Array], pa.Array]
 
 
+def unchanged(texts: pa.Array) -> pa.Array:
+    return texts
+
+
 def form_and_texts(
-    description: dict[str, Any], split_otherwise: ForLibrary | None
+    engine: Engine, description: dict[str, Any], split_otherwise: ForLibrary | None
 ) -> tuple[UnicodeForm, ForLibrary] | None:
     """The unicode form that a tokenizer.json gives text, and which texts the library must encode.
 
     None for a file whose normalizer does more, or that has more added tokens than are looked for.
     """
     form = form_of(description["normalizer"])
-    added = [token["content"] for token in description["added_tokens"] if not token["special"]]
-    return None if form is None or len(added) > MOST_ADDED_TOKENS else (form, any_of(holding(added), split_otherwise))
+    added = [token for token in description["added_tokens"] if not token["special"]]
+    if form is None or len(added) > MOST_ADDED_TOKENS:
+        return None
+    as_they_are = [token["content"] for token in added if form == "none" or not token["normalized"]]
+    normalized = [
+        engine.normalizer.normalize_str(token["content"]) for token in added if form != "none" and token["normalized"]
+    ]
+    held = any_of(holding(as_they_are), holding(normalized, normalized_by(engine, form)) if normalized else None)
+    return form, any_of(held, split_otherwise)
 
 
 def form_of(normalizer: dict[str, Any] | None) -> UnicodeForm | None:
@@ -47,11 +57,12 @@ def form_of(normalizer: dict[str, Any] | None) -> UnicodeForm | None:
     return FORMS.get(normalizer["type"])
 
 
-def holding(added: Sequence[str]) -> ForLibrary:
-    """Which texts hold an added token that is not special, and so matches; None for none of them."""
+def holding(added: Sequence[str], prepared: Prepare = unchanged) -> ForLibrary:
+    """Which texts hold, when they are prepared, an added token that is not special, and so matches; None for none."""
     if not added:
         return lambda texts: None
-    return partial(matching, "|".join(map(re.escape, added)))
+    pattern = "|".join(map(re.escape, added))
+    return lambda texts: matching(pattern, prepared(texts))
 
 
 def matching(pattern: str, texts: pa.Array) -> npt.NDArray[np.bool_] | None:
@@ -99,7 +110,3 @@ def whole_again(parts: pa.Array, edges: npt.NDArray[np.int64]) -> pa.Array:
         return parts
     data, offsets = text_buffers(parts)
     return text_array(data, offsets[edges], parts.type)
-
-
-def unchanged(texts: pa.Array) -> pa.Array:
-    return texts

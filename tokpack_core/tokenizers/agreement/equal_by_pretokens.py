@@ -28,7 +28,7 @@ def equal_by_pretokens(
 
     `description`: content of the engine's tokenizer.json; `encoder` makes what encodes pretokens.
     """
-    found = form_and_texts(description, steps.for_library)
+    found = form_and_texts(engine, description, steps.for_library)
     if found is None:
         return None
     try:

@@ -164,7 +164,7 @@ def equal_encoder(engine: Engine, by_library: Encode) -> ExactBpe | None:
     """An encoder that gives the library's ids on all hard texts, or None."""
     description = description_of(engine)
     steps = pretokenizer_steps(description["pre_tokenizer"])
-    found = None if steps is None else form_and_texts(description, steps.for_library)
+    found = None if steps is None else form_and_texts(engine, description, steps.for_library)
     if steps is None or found is None or not plain_byte_bpe(description["model"]):
         return None
     splits, (form, for_library) = steps.patterns, found
