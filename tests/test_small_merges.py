@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from tests.test_bpe_merges import Steps, as_words, by_definition, steps_of
 from tests.tokenizer_samples import OTHER_SCRIPTS, documents
-from tokpack_core.bpe import small_frequent_pairs, small_merges, small_rare_pairs
+from tokpack_core.bpe import small_frequent_pairs, small_merges
 from tokpack_core.bpe.merge_settings import TIE_BREAKS, MergeSettings
 from tokpack_core.bpe.merges import learn_merges
 from tokpack_core.bpe.regex_splitting import count_words
+from tokpack_core.bpe.small_vocabulary import Vocabulary
+from tokpack_core.bpe.small_words import Words
 from tokpack_core.config import TieBreak
 from tokpack_core.tokenizers.pretokenizers import SPLITS
 
@@ -74,17 +76,33 @@ def test_all_of_real_text(tie_break: TieBreak) -> None:
         assert learned(words, limits, often, candidates) == expected
 
 
-def test_pairs_that_were_not_followed_get_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("tie_break", TIE_BREAKS)
+def test_pairs_that_were_not_followed_get_a_turn(tie_break: TieBreak, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the two most frequent pairs the first parts the second, and what is born is too long."""
     words = {b"abc": 10, b"de": 2}
-    limits = MergeSettings(256 + 2, 1, max_token_length=3)
+    limits = MergeSettings(256 + 2, 1, tie_break, max_token_length=3)
     turns = []
-    run = small_rare_pairs.RarePairs.run
+    merge_rare = small_merges.merge_rare
 
-    def counting(rare: small_rare_pairs.RarePairs) -> None:
-        turns.append(rare.least)
-        run(rare)
+    def counting(vocabulary: Vocabulary, words: Words, most: int) -> int:
+        turns.append(merge_rare(vocabulary, words, most))
+        return turns[-1]
 
-    monkeypatch.setattr(small_rare_pairs.RarePairs, "run", counting)
-    assert learned(words, limits, 16, 64) == [(b"a", b"b", 10), (b"d", b"e", 2)]
+    monkeypatch.setattr(small_merges, "merge_rare", counting)
+    first = (b"b", b"c", 10) if tie_break == "lexicographic_greatest" else (b"a", b"b", 10)
+    assert learned(words, limits, 16, 64) == [first, (b"d", b"e", 2)]
     assert turns == [5, 2]
+
+
+def test_what_is_born_as_often_takes_its_place() -> None:
+    """(c, ab) comes before (d, e), which was there first; of its parts the new symbol is known only afterwards."""
+    words = {b"cab": 3, b"de": 3, b"ac": 1}
+    assert learned(words, MergeSettings(256 + 3, 1), 16, 64) == [(b"a", b"b", 3), (b"c", b"ab", 3), (b"d", b"e", 3)]
+
+
+def test_room_for_a_part_of_a_count() -> None:
+    """All pairs have one left symbol and one count, and there is room for some."""
+    words = {b"a" + bytes([right]): 2 for right in b"bcdefgh"}
+    steps = [(b"a", bytes([right]), 2) for right in b"bcdefgh"]
+    for room in range(1, 9):
+        assert learned(words, MergeSettings(256 + room, 1), 16, 64) == steps[:room]

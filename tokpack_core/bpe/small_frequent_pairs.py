@@ -14,25 +14,19 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from tokpack_core.bpe.small_places import INTERIOR, Cells, Groups, grouped, in_parts, neighbours
-from tokpack_core.bpe.small_vocabulary import BITS, RIGHT, Entry, Vocabulary
+from tokpack_core.bpe.small_pairs import BITS, RIGHT, Cells, Pairs
+from tokpack_core.bpe.small_vocabulary import Entry, Vocabulary
+from tokpack_core.bpe.small_words import Words
 
 CANDIDATES = 64
 """Pairs that a round looks at."""
-SYMBOL_BITS = 24
-SYMBOL = (1 << SYMBOL_BITS) - 1
-"""More than little text can have."""
 
 
 class FrequentPairs:
     """Merges pairs until none is left that occurs often."""
 
-    def __init__(self, vocabulary: Vocabulary, symbols: Cells, weights: Cells, often: int) -> None:
-        self.vocabulary = vocabulary
-        self.symbols, self.weights = symbols, weights
-        self.begins = np.ones(symbols.size, bool)
-        """Whether a cell is a gap or the first of a symbol."""
-        self.cells = np.ones(len(vocabulary.tokens) + min(max(vocabulary.missing, 0), symbols.size), np.int64)
+    def __init__(self, vocabulary: Vocabulary, words: Words, often: int) -> None:
+        self.vocabulary, self.words = vocabulary, words
         self.places: dict[int, Cells] = {}
         self.heap: list[Entry] = []
         self.known: dict[int, int] = {}
@@ -41,18 +35,16 @@ class FrequentPairs:
         """How many there were when a symbol was last merged as the left one, which may have parted it from others."""
         self.parted_right: dict[int, int] = {}
         self.least = max(vocabulary.least, often)
-        self.follow(neighbours(symbols, weights))
+        self.follow(vocabulary.allowed(words.pairs(), words.bytes))
 
-    def follow(self, pairs: Groups) -> None:
+    def follow(self, pairs: Pairs) -> None:
         places, now = pairs.places, len(self.vocabulary.tokens)
         for pair, count, first, stop in pairs.of_weight(self.least).rows():
-            if self.vocabulary.allows(pair):
-                self.places[pair] = places[first:stop]
-                self.known[pair] = now
-                heappush(self.heap, self.vocabulary.entry(pair, count))
+            self.places[pair] = places[first:stop]
+            self.known[pair] = now
+            heappush(self.heap, self.vocabulary.entry(pair, count))
 
-    def run(self) -> tuple[Cells, Cells]:
-        """Symbols, one cell each, of words that are more than one symbol, and their weights."""
+    def run(self) -> None:
         while self.heap and not self.vocabulary.full:
             ready = self.next_pairs()
             if ready:
@@ -60,7 +52,6 @@ class FrequentPairs:
                 self.merge(ready[:number])
                 for entry in ready[number:]:
                     heappush(self.heap, entry)
-        return in_parts(self.symbols[self.begins], self.weights[self.begins])
 
     def next_pairs(self) -> list[Entry]:
         """The next pairs in order, with their counts of now; CANDIDATES or fewer, and perhaps none."""
@@ -82,28 +73,29 @@ class FrequentPairs:
 
     def counted(self, entries: list[Entry]) -> list[Entry]:
         """Counted anew, without those that have become rare; of their places those where the pair still stands."""
-        pairs = np.array([pair for _, _, pair in entries])
-        found = [self.places[pair] for _, _, pair in entries]
-        sizes = np.array([places.size for places in found])
-        places = np.concatenate(found)
-        lefts = np.repeat(pairs >> BITS, sizes)
-        still = self.symbols[places] == lefts
-        still &= self.symbols[places + self.cells[lefts]] == np.repeat(pairs & RIGHT, sizes)
-        starts = np.cumsum(sizes) - sizes
-        counts = np.add.reduceat(self.weights[places] * still, starts).tolist()
-        stops = np.cumsum(np.add.reduceat(still, starts, dtype=np.int64)).tolist()
-        places = places[still]
+        pairs = self.with_places(entries)
+        still = self.words.still(pairs)
+        counts = np.add.reduceat(self.words.weights[pairs.places] * still, pairs.firsts)
+        pairs = pairs.at(still)._replace(sums=counts)
         again = []
         now = len(self.vocabulary.tokens)
-        for entry, count, first, stop in zip(entries, counts, [0, *stops], stops, strict=False):
-            pair = entry[2]
+        for entry, (pair, count, first, stop) in zip(entries, pairs.rows(), strict=True):
             if count < self.least:
                 del self.places[pair]
                 continue
-            self.places[pair] = places[first:stop]
+            self.places[pair] = pairs.places[first:stop]
             self.known[pair] = now
             again.append(entry if count == -entry[0] else self.vocabulary.entry(pair, count))
         return again
+
+    def with_places(self, entries: list[Entry]) -> Pairs:
+        keys = np.array([pair for _, _, pair in entries])
+        sums = np.array([-negative for negative, _, _ in entries])
+        found = [self.places[pair] for _, _, pair in entries]
+        stops = np.cumsum([places.size for places in found])
+        firsts = np.zeros_like(stops)
+        firsts[1:] = stops[:-1]
+        return Pairs(keys, sums, firsts, stops, np.concatenate(found))
 
     def independent(self, ready: list[Entry]) -> int:
         """How many of the next pairs neither change nor overtake each other."""
@@ -116,42 +108,12 @@ class FrequentPairs:
         return number
 
     def merge(self, entries: list[Entry]) -> None:
-        symbols, cells, new = self.symbols, self.cells, len(self.vocabulary.tokens)
-        pairs = np.array([pair for _, _, pair in entries])
-        found = [self.places[pair] for _, _, pair in entries]
-        lefts, rights = pairs >> BITS, pairs & RIGHT
-        if lefts[0] == rights[0]:
-            found[0] = apart(found[0], int(cells[lefts[0]]))
-        number = len(entries)
-        tokens = np.repeat(np.arange(new, new + number), [places.size for places in found])
-        places = np.concatenate(found)
-        middles = places + cells[lefts][tokens - new]
-        followings = middles + cells[rights][tokens - new]
+        pairs, new = self.words.apart(self.with_places(entries)), len(self.vocabulary.tokens)
         for negative, _, pair in entries:
             token = self.vocabulary.add(pair, -negative)
             self.parted_left[pair >> BITS] = self.parted_right[pair & RIGHT] = token + 1
             del self.places[pair]
-        cells[new : new + number] = cells[lefts] + cells[rights]
-        symbols[middles - 1] = INTERIOR
-        symbols[middles] = INTERIOR
-        symbols[places] = tokens
-        symbols[followings - 1] = tokens
-        self.begins[middles] = False
-        self.follow(self.born(tokens, places, followings))
-
-    def born(self, tokens: Cells, places: Cells, followings: Cells) -> Groups:
-        """The pairs that new tokens make with their neighbours; two new ones that are neighbours make one."""
-        afters, befores = self.symbols[followings], self.symbols[places - 1]
-        followed, preceded = afters >= 0, (befores >= 0) & (befores < tokens[0])
-        befores = befores[preceded]
-        numbers = (tokens - tokens[0]) << 1
-        keys = np.concatenate(
-            [numbers[followed] << SYMBOL_BITS | afters[followed], (numbers[preceded] | 1) << SYMBOL_BITS | befores]
-        )
-        found = grouped(keys, np.concatenate([places[followed], places[preceded] - self.cells[befores]]), self.weights)
-        new, others = (found.keys >> SYMBOL_BITS + 1) + tokens[0], found.keys & SYMBOL
-        before = (found.keys >> SYMBOL_BITS & 1).astype(bool)
-        return found._replace(keys=np.where(before, others << BITS | new, new << BITS | others))
+        self.follow(self.words.merge(pairs, new))
 
 
 def without_overlap(entries: list[Entry]) -> int:
@@ -166,10 +128,3 @@ def without_overlap(entries: list[Entry]) -> int:
             # A symbol twice is a pair that overlaps itself, and is merged alone.
             return max(number, 1)
     return len(entries)
-
-
-def apart(places: Cells, cells: int) -> Cells:
-    """Every other one of places that follow each other at that distance, from the first on."""
-    numbers = np.arange(places.size)
-    begins = np.concatenate([[True], np.diff(places) != cells])
-    return places[(numbers - np.maximum.accumulate(np.where(begins, numbers, 0))) % 2 == 0]

@@ -1,9 +1,10 @@
 """The same training in plain Python, for texts so small that compiling or loading kernels would take longer.
 
 As in `merge_kernels`, symbols of all words stand in one array with a gap between words, a symbol's id in its first and
-last cell, and the places of a pair are complete when it is born. Pairs that occur often are merged by array operations,
-several at a time, and counted anew when they come up (`small_frequent_pairs`); when only rare ones are left, lists are
-faster (`small_rare_pairs`).
+last cell, and the places of a pair are complete when it is born (`small_words`). Pairs that occur often are merged
+several at a time, and counted anew when they come up (`small_frequent_pairs`). When only rare ones are left, most of
+them equally frequent, all of a count are merged together (`small_levels`) where ids decide between them, and one by one
+in lists where strings do (`small_rare_pairs`).
 """
 
 from __future__ import annotations
@@ -15,28 +16,46 @@ import numpy as np
 from tokpack_core.bpe.collection_pause import without_collection
 from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, Merges, MergeSettings
 from tokpack_core.bpe.small_frequent_pairs import FrequentPairs
-from tokpack_core.bpe.small_places import GAP, Cells
+from tokpack_core.bpe.small_levels import Levels
+from tokpack_core.bpe.small_pairs import Cells, common
 from tokpack_core.bpe.small_rare_pairs import RarePairs
 from tokpack_core.bpe.small_vocabulary import Vocabulary
+from tokpack_core.bpe.small_words import GAP, Words
 
-OFTEN = 16
-"""Pairs of this count are merged by array operations, which take as long as some dozens of places in lists."""
+OFTEN = 32
+"""From this count on a few pairs at a time are worth a round of array operations; below, whole counts are there."""
 
 
 def learn_merges_in_python(words: Mapping[bytes, int], settings: MergeSettings) -> Merges:
     alphabet = bytes(sorted({*settings.alphabet, *b"".join(words)}, key=BYTE_LEVEL_ORDER.index))
     vocabulary = Vocabulary(settings, [bytes([byte]) for byte in alphabet])
     with without_collection():
-        symbols, weights = FrequentPairs(vocabulary, *spelled(words, alphabet), OFTEN).run()
+        left = Words(vocabulary, *spelled(words, alphabet))
+        FrequentPairs(vocabulary, left, OFTEN).run()
         least = OFTEN
         while least > vocabulary.least and not vocabulary.full:
-            rare = RarePairs(vocabulary, symbols, weights, least)
-            rare.run()
-            least = rare.least
-            if not vocabulary.full:
-                symbols, weights = rare.left_over()
+            left = left.in_parts()
+            least = merge_rare(vocabulary, left, least)
     rows = np.array(vocabulary.merged, np.int64).reshape(-1, 3)
     return Merges(vocabulary.tokens, rows[:, 0].astype(np.int32), rows[:, 1].astype(np.int32), rows[:, 2].copy())
+
+
+def merge_rare(vocabulary: Vocabulary, words: Words, most: int) -> int:
+    """Merges pairs none of which occurs `most` times, down to the count that is returned.
+
+    It is half as often as the last of as many pairs as there are merges to come: those that are born make up for those
+    that break, and mostly nothing below is merged. If something is, it takes another turn, with what is left over; as
+    for pairs that occur once, which are most of all.
+    """
+    pairs = words.pairs()
+    guess = max(common(pairs.sums, vocabulary.missing) // 2, 2)
+    least = max(vocabulary.least, min(guess, most // 2))
+    followed = vocabulary.allowed(pairs.of_weight(least), words.bytes)
+    if vocabulary.settings.tie_break == "hugging_face":
+        Levels(vocabulary, words, followed, least).run()
+    else:
+        RarePairs(vocabulary, words, followed, least).run()
+    return least
 
 
 def spelled(words: Mapping[bytes, int], alphabet: bytes) -> tuple[Cells, Cells]:

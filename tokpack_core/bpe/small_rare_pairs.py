@@ -1,56 +1,42 @@
-"""Merges the pairs that occur seldom, by lists: see `small_merges`."""
+"""Merges the pairs that occur seldom one by one, in lists, where strings decide between equal counts."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from heapq import heapify, heappop, heappush
-from typing import Any
 
-import numpy as np
-
-from tokpack_core.bpe.small_places import INTERIOR, Cells, common, in_parts, neighbours
-from tokpack_core.bpe.small_vocabulary import BITS, RIGHT, Vocabulary
+from tokpack_core.bpe.small_pairs import BITS, RIGHT, Pairs
+from tokpack_core.bpe.small_vocabulary import Vocabulary
+from tokpack_core.bpe.small_words import INTERIOR, Words
 
 
 class RarePairs:
-    """Merges pairs of symbols that are one cell each at the start, of which none occurs `most` times.
+    """Merges pairs that occur `least` times or more, of symbols that are one cell each at the start."""
 
-    Only pairs that occur `least` times are followed. That is half as often as the last of as many pairs as there are
-    merges to come: those that are born make up for those that break, and mostly nothing below is merged. If something
-    is, it takes another turn, with what is `left_over`; as for pairs that occur once, which are most of all.
-    """
-
-    def __init__(self, vocabulary: Vocabulary, symbols: Cells, weights: Cells, most: int) -> None:
-        self.vocabulary = vocabulary
+    def __init__(self, vocabulary: Vocabulary, words: Words, pairs: Pairs, least: int) -> None:
+        self.vocabulary, self.words, self.least = vocabulary, words, least
         self.cells = [1] * len(vocabulary.tokens)
-        self.symbols, self.weights = symbols.tolist(), weights.tolist()
-        self.weights_at_start = weights
+        self.symbols, self.weights = words.symbols.tolist(), words.weights.tolist()
         self.counts: dict[int, int] = {}
         self.places: dict[int, list[int]] = {}
-        found = neighbours(symbols, weights)
-        guess = max(common(found.sums, vocabulary.missing) // 2, 2)
-        self.least = max(vocabulary.least, min(guess, most // 2))
         self.waiting: defaultdict[int, list[int]] = defaultdict(list)
         """Pairs by their count when they were last looked at."""
-        places = found.places.tolist()
-        for pair, count, first, stop in found.of_weight(self.least).rows():
-            if vocabulary.allows(pair):
-                self.counts[pair] = count
-                self.places[pair] = places[first:stop]
-                self.waiting[count].append(pair)
+        places = pairs.places.tolist()
+        for pair, count, first, stop in pairs.rows():
+            self.counts[pair] = count
+            self.places[pair] = places[first:stop]
+            self.waiting[count].append(pair)
 
     def run(self) -> None:
         """Count by count from the greatest down: what is born, and what has become rarer, waits for its own."""
         vocabulary, counts, waiting = self.vocabulary, self.counts, self.waiting
-        by_id = vocabulary.settings.tie_break == "hugging_face"
         missing, limited = vocabulary.missing, vocabulary.limited
         while waiting and missing > 0:
             count = max(waiting)
-            waits = waiting.pop(count)
-            level: list[Any] = waits if by_id else [vocabulary.entry(pair, count) for pair in waits]
+            level = [vocabulary.entry(pair, count) for pair in waiting.pop(count)]
             heapify(level)
             while level and missing > 0:
-                pair = heappop(level) if by_id else heappop(level)[-1]
+                pair = heappop(level)[-1]
                 now = counts[pair]
                 if now < count:
                     if now >= self.least:
@@ -65,17 +51,9 @@ class RarePairs:
                     if number < count:
                         waiting[number].append(new)
                     else:
-                        heappush(level, new if by_id else vocabulary.entry(new, count))
-
-    def left_over(self) -> tuple[Cells, Cells]:
-        """Symbols, one cell each, of words that are more than one symbol, and their weights."""
-        symbols = np.array(self.symbols, np.int64)
-        several = np.array(self.cells)[symbols] > 1
-        # Of every symbol of several cells the last one goes.
-        lasts = np.flatnonzero((symbols >= 0) & several)[1::2]
-        begins = symbols != INTERIOR
-        begins[lasts] = False
-        return in_parts(symbols[begins], self.weights_at_start[begins])
+                        heappush(level, vocabulary.entry(new, count))
+        self.words.symbols[:] = self.symbols
+        self.words.cells[: len(self.cells)] = self.cells
 
     def merge(self, pair: int, token: int) -> list[tuple[int, int, list[int]]]:
         """Replaces a pair by a new symbol; returns the new symbol's pairs of at least `least`: pair, count and places.

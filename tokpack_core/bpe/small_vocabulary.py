@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
-from tokpack_core.bpe.merge_settings import MergeSettings
+import numpy as np
 
-BITS = 32
-RIGHT = (1 << BITS) - 1
-"""A pair is one number: left << BITS | right."""
+from tokpack_core.bpe.merge_settings import MergeSettings
+from tokpack_core.bpe.small_pairs import BITS, RIGHT, Cells, Pairs
+
 Entry = tuple[int, Any, int]
 """A pair in the order of merging: minus its count, what decides between equal counts, the pair."""
 COMPLEMENT = bytes(255 - byte for byte in range(256))
@@ -42,6 +43,21 @@ class Vocabulary:
         self.merged.append((left, right, count))
         self.tokens.append(self.tokens[left] + self.tokens[right])
         return len(self.tokens) - 1
+
+    def add_all(self, pairs: Cells, count: int) -> None:
+        """Merges pairs of the same count."""
+        lefts, rights = (pairs >> BITS).tolist(), (pairs & RIGHT).tolist()
+        self.merged += zip(lefts, rights, repeat(count))
+        tokens = self.tokens
+        for left, right in zip(lefts, rights, strict=True):
+            tokens.append(tokens[left] + tokens[right])
+
+    def allowed(self, pairs: Pairs, lengths: Cells) -> Pairs:
+        """Those that `allows`, by the lengths of symbols in bytes."""
+        if not self.limited:
+            return pairs
+        short = lengths[pairs.lefts] + lengths[pairs.rights] < (self.settings.max_token_length or sys.maxsize)
+        return pairs.those(short | (np.maximum(pairs.lefts, pairs.rights) < self.single))
 
     def allows(self, pair: int) -> bool:
         """Whether two tokens may be merged by their length; two single bytes always may."""
