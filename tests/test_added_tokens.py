@@ -111,7 +111,7 @@ def with_formed(model: tokenizers.Tokenizer, normalizer: Any, place: int) -> tok
 def word_level() -> tokenizers.Tokenizer:
     words = [*"abcdefghiK12<>A ", "\u00e9", "\u212a", "\ufb01", "fi", "[UNK]"]
     engine = tokenizers.Tokenizer(models.WordLevel(dict(zip(words, range(99), strict=False)), "[UNK]"))
-    engine.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex(r"\w|\W"), "isolated")
+    engine.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex(r"\p{L}|\p{N}|\s|[^\s\p{L}\p{N}]"), "isolated")
     return engine
 
 
