@@ -191,6 +191,25 @@ def test_special_tokens_never_come_from_text(family: Family, text: str) -> None:
     assert token_bytes(tokenizer)[0] == text.encode()
 
 
+@pytest.mark.parametrize("family", [*SENTENCEPIECE_FAMILIES, "modular_unigram"])
+@pytest.mark.parametrize("text", ["<a\0b>", "<0x41>"])
+def test_a_special_token_that_the_library_cannot_take_is_named(family: Family, text: str) -> None:
+    for role in ("eod", "image"):
+        tokens = SpecialTokens.model_validate({"eod": EOD} | {role: text})
+        with pytest.raises(ValueError, match=re.escape(f"the special token {text!r} ({role}) ")):
+            TrainConfig(family=family, vocab_size=400, special_tokens=tokens)
+
+
+@pytest.mark.parametrize("family", SENTENCEPIECE_FAMILIES)
+@pytest.mark.parametrize("text", ["<\t>", "<\n>", "\u2581", "<\u2585>", "<\x1f>", "\ue000\ue001", "<0x4a>", " <a,b> "])
+def test_a_special_token_of_characters_that_mean_something_to_the_library(family: Family, text: str) -> None:
+    config = TrainConfig(family=family, vocab_size=400, special_tokens=SpecialTokens(eod=EOD, image=text))
+    tokenizer = registry.train(config, iter([pa.array(documents()[:5])]), "none")
+    token = tokenizer.special_tokens["image"]
+    assert tokenizer.vocabulary()["token"][token].as_py() == text.encode()
+    assert token not in ids(tokenizer, f"x{text} {text}\n")
+
+
 def test_a_special_token_that_is_the_default_unk_is_refused() -> None:
     with pytest.raises(InputError, match="own unk"):
         train(config("sentencepiece_bpe", 400, SpecialTokens(eod="<unk>")), ["text"])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from pydantic import model_validator
 
 from tokpack_core.config.values import NO_TEXT, Model, is_text
 
+BYTE_PIECE = re.compile("<0x[0-9A-F]{2}>")
 Role = Literal["eod", "pad", "bos", "unk", "image"]
 
 
@@ -36,6 +38,19 @@ class SpecialTokens(Model):
 
     def by_role(self) -> dict[str, str]:
         return {role: text for role, text in self.model_dump().items() if text is not None}
+
+
+def refuse_for_sentencepiece(special_tokens: dict[str, str]) -> None:
+    """`special_tokens`: by role. Raises ValueError for one that SentencePiece's trainer cannot take."""
+    for role, text in special_tokens.items():
+        if "\0" in text:
+            raise ValueError(
+                f"the special token {text!r} ({role}) holds a NUL, which SentencePiece takes for its end: name another"
+            )
+        if BYTE_PIECE.fullmatch(text):
+            raise ValueError(
+                f"the special token {text!r} ({role}) is what SentencePiece calls its piece for that byte: name another"
+            )
 
 
 MEGATRON_ROLES = {"eod": "</s>", "pad": "<pad>", "bos": "<s>", "unk": "<unk>"}

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from tokpack_core.config.families import DERIVED, TAKEN_BY, Family
 from tokpack_core.config.pretokenizers import REGEX, Pretokenizer, splits_digits
-from tokpack_core.config.special_tokens import MEGATRON_ROLES, SpecialTokens
+from tokpack_core.config.special_tokens import MEGATRON_ROLES, SpecialTokens, refuse_for_sentencepiece
 from tokpack_core.config.values import Model
 
 ALL_OTHERS = "*"
@@ -222,6 +222,8 @@ class TrainConfig(SuperwordOptions, DerivedOptions):
         if self.delete_threshold is not None and self.export == "hf":
             raise ValueError("`export: hf` cannot say when a token is deleted: remove it, or `delete_threshold`")
         by_sentencepiece = self.family in ("sentencepiece_bpe", "sentencepiece_unigram", "modular_unigram")
+        if by_sentencepiece:
+            refuse_for_sentencepiece(self.special_tokens.by_role())
         if by_sentencepiece and self.character_coverage < SMALLEST_COVERAGE:
             raise ValueError(
                 f"`character_coverage` {self.character_coverage} is too small for SentencePiece: raise it to "

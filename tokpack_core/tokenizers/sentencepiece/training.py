@@ -84,7 +84,7 @@ def train_sentencepiece(config: TrainConfig, texts: Iterator[pa.Array], unicode:
     if not words.counted.counts.size:
         raise InputError(NO_TEXT)
     entries = read_seed_vocabulary(Path(config.seed_vocabulary)) if config.seed_vocabulary else []
-    stand_ins = free_characters(words.characters)
+    stand_ins = free_characters(words.characters, set().union(*special_tokens.values()))
     settings = control_symbols(special_tokens)
     with tempfile.TemporaryDirectory() as folder:
         settings |= normalization(unicode, Path(folder))
@@ -147,9 +147,9 @@ def required(config: TrainConfig) -> list[str]:
     return [] if config.required_characters is None else level_one_hanzi()
 
 
-def free_characters(counts: npt.NDArray[np.int64]) -> dict[str, str]:
-    """A private-use character that the text does not hold for the tab and for the line end."""
-    free = [code for code in PRIVATE_USE if not counts[code]]
+def free_characters(counts: npt.NDArray[np.int64], taken: set[str]) -> dict[str, str]:
+    """A private-use character that neither the text nor a special token holds, for the tab and for the line end."""
+    free = [code for code in PRIVATE_USE if not counts[code] and chr(code) not in taken]
     if len(free) < 2:
         raise InputError(
             "the training sample holds every private-use character: remove two of U+E000 to U+F8FE from it"
