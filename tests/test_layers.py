@@ -14,10 +14,11 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(GROUND, GROUND),
     **dict.fromkeys(CAPABILITIES, (*GROUND, *CAPABILITIES)),
     "engine": GROUND,
+    "threads": GROUND,
     "ray_engine": GROUND,
     "store": GROUND,
-    "stages": (*GROUND, *CAPABILITIES, "engine", "store"),
-    "commands": (*GROUND, *CAPABILITIES, "engine", "store", "stages"),
+    "stages": (*GROUND, *CAPABILITIES, "engine", "threads", "store"),
+    "commands": (*GROUND, *CAPABILITIES, "engine", "threads", "store", "stages"),
     "cli": (*GROUND, *CAPABILITIES, "engine", "ray_engine", "store", "stages", "commands"),
 }
 

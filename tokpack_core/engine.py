@@ -1,4 +1,4 @@
-"""Where units of work run: in this process, in threads of it, or in local worker processes.
+"""Where units of work run: in this process, or in local worker processes.
 
 The engine shapes no bytes: results come back in the order of the items, whatever finished first.
 """
@@ -10,7 +10,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
@@ -20,9 +20,6 @@ from tokpack_core.errors import TokpackError
 
 PATIENCE_SECONDS = 3
 """How long an interrupted worker may take to end by itself."""
-
-IN_FLIGHT = 2**24
-"""Bytes of work that wait for each thread of `map_in_threads`."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -100,32 +97,6 @@ def in_processes(function: Callable[[Item], Result], items: Sequence[Item], work
 def threads_of_each(engine: Engine, units: int) -> int:
     """Threads that each of so many units may use, where there are fewer units than workers on this machine."""
     return max(engine.workers // max(units, 1), 1) if isinstance(engine, LocalEngine) else 1
-
-
-def map_in_threads(
-    function: Callable[[Item], Result], items: Iterable[Item], weight: Callable[[Item], int], workers: int
-) -> Iterator[Result]:
-    """Applies a function that releases Python's lock to each item, in `workers` threads; results come in order.
-
-    Items in flight weigh at most IN_FLIGHT a worker together, or are one heavier item a worker.
-    """
-    if workers == 1:
-        yield from map(function, items)
-        return
-    waiting: deque[tuple[int, Future[Result]]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            for item in items:
-                heavy = sum(size for size, _ in waiting) + weight(item) > workers * IN_FLIGHT
-                while len(waiting) >= (workers if heavy else 4 * workers):
-                    yield waiting.popleft()[1].result()
-                waiting.append((weight(item), pool.submit(function, item)))
-                del item
-            while waiting:
-                yield waiting.popleft()[1].result()
-        finally:
-            for _, future in waiting:
-                future.cancel()
 
 
 def end_processes(processes: Iterable[BaseProcess]) -> None:

@@ -20,8 +20,8 @@ from tokpack_core.commands.token_files import TokenFiles
 from tokpack_core.config import ReadConfig
 from tokpack_core.corpus.problems import Problems
 from tokpack_core.corpus.sentences import as_sentences, has_sentences
-from tokpack_core.engine import map_in_threads
 from tokpack_core.errors import InputError
+from tokpack_core.threads import map_in_threads
 from tokpack_core.tokenizers.agreement.checked_encoding import encode_checked
 
 ENCODE_BYTES = 2**22
@@ -36,7 +36,7 @@ class Part:
 
     Attributes:
         documents: how many of them were done when this run began.
-        inputs: how many files were begun, this one included.
+        inputs: how many files had been hashed.
         reading: by key, what reading had found before.
     """
 
@@ -63,6 +63,7 @@ class Run:
     def encode(self, encoder: Encoder, on_done: OnDone) -> None:
         state = self.files.state
         self.reading.inputs = state.inputs
+        self.reading.hash_last = True
         self.problems = [Problems.from_json(counts) for counts in state.reading] or [Problems() for _ in self.fields]
         unsaved = 0
         under_way: Part | None = None
@@ -130,11 +131,16 @@ class Run:
 
 
 def gathered(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
-    """The same documents in batches of at most `limit` bytes of text; a larger batch is passed on as it is."""
+    """The same documents in batches of at most `limit` bytes of text; a larger batch is passed on as it is.
+
+    The first are smaller, so that no thread waits long for them.
+    """
     waiting: list[pa.RecordBatch] = []
+    most = limit // 4
     for batch in batches:
-        if waiting and sum(map(weight, waiting)) + weight(batch) > limit:
+        if waiting and sum(map(weight, waiting)) + weight(batch) > most:
             yield joined(waiting)
+            most = min(2 * most, limit)
         waiting.append(batch)
         del batch
     if waiting:

@@ -32,6 +32,7 @@ class Reading:
         lang: of documents that name none.
         inputs: path, size and sha256 of each file read so far.
         part: what is read of the only file, if not all of it.
+        hash_last: files are hashed when they have been read, while others are still busy with what was read.
     """
 
     files: list[SourceFile]
@@ -40,6 +41,7 @@ class Reading:
     problems: Problems = field(default_factory=Problems)
     inputs: list[dict[str, Any]] = field(default_factory=list)
     part: RowRange | None = None
+    hash_last: bool = False
 
     @property
     def bytes(self) -> int:
@@ -72,7 +74,8 @@ class Reading:
         """
         text_bytes = 0
         with file.opened() as path:
-            self.describe(file, path)
+            if not self.hash_last:
+                self.describe(file, path)
             for batch in read_documents(path, file.shown, options, problems, sentences, self.part):
                 if self.lang is not None:
                     langs = pc.fill_null(batch["lang"], self.lang)
@@ -81,6 +84,7 @@ class Reading:
                 text_bytes += batch["text"].nbytes
                 # Within a file the text stands in for the place in the file, which no reader tells.
                 on_done(min(text_bytes, file.size))
+            self.describe(file, path)
             on_done(file.size)
 
     def describe(self, file: SourceFile, path: Path) -> None:

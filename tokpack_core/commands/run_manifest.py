@@ -14,7 +14,7 @@ manifest holds no time: the same command on the same files writes the same bytes
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -25,7 +25,7 @@ import orjson
 from tokpack_core.commands.output import MANIFEST_ENDING
 from tokpack_core.errors import InputError
 from tokpack_core.store.files import sha256_of
-from tokpack_core.store.objects import list_files
+from tokpack_core.store.objects import NONE_HASHED, list_files
 
 SUFFIXES = ("", ".bin", ".idx", "_docs", "_docs.bin", "_docs.idx", "_plan.parquet")
 
@@ -65,11 +65,15 @@ def write_manifest(
     inputs: list[dict[str, Any]],
     counts: dict[str, Any],
     tokenizer: dict[str, Any] | None = None,
+    hashed: Mapping[str, str] = NONE_HASHED,
 ) -> dict[str, Any]:
-    """Writes DRAFT.manifest.json about all that stands in the draft folder, and returns its content."""
+    """Writes DRAFT.manifest.json about all that stands in the draft folder, and returns its content.
+
+    `hashed`: sha256 of files that were hashed as they were written, by path in that folder.
+    """
     outputs = [
         {"path": file.path, "size": file.size, "sha256": file.sha256, "same_as": file.same_as}
-        for file in list_files(draft.parent)
+        for file in list_files(draft.parent, hashed)
     ]
     content = {
         "command": command,

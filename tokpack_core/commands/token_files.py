@@ -4,7 +4,7 @@ In the draft folder stand `<name>.bin` for each key that is encoded and, in `unf
 
     <number>.lengths      i32[sequences], tokens of each sequence of the key of that number
     <number>.documents    i32[documents], sequences of each document
-    inputs.jsonl          what the manifest says of each file that was begun
+    inputs.jsonl          what the manifest says of each file that was hashed
     checkpoint.json       how far all of it is known to be on disk
 
 Whatever a killed run wrote behind its last checkpoint is cut off when it is resumed. `finish` makes each `.idx` out of
@@ -14,6 +14,7 @@ them.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import shutil
 from contextlib import ExitStack
@@ -26,7 +27,7 @@ import orjson
 
 from tokpack_core.commands.document_encoder import Sequences
 from tokpack_core.errors import InputError
-from tokpack_core.megatron.indexed_dataset import IndexWriter, bin_path, idx_path, read_chunks, write_ids
+from tokpack_core.megatron.indexed_dataset import IndexWriter, bin_path, id_chunks, idx_path, read_chunks
 from tokpack_core.megatron.merge import COPIED
 from tokpack_core.store.files import fsync_path
 
@@ -59,7 +60,7 @@ class Checkpoint:
     Attributes:
         job: digest of everything that shapes the output.
         file, key, documents: where to go on: documents of this key of this file are done.
-        inputs: the files that were begun; they stand in a file of their own, so that a checkpoint costs as much behind
+        inputs: the files that were hashed; they stand in a file of their own, so that a checkpoint costs as much behind
             many files as behind one.
         input_bytes: of that file.
         reading: by key, what reading had found when this file was begun.
@@ -83,8 +84,10 @@ class Checkpoint:
 class TokenFiles:
     """The token files of an encode, one a key."""
 
-    def __init__(self, prefixes: list[Path], dtype: np.dtype, job: str) -> None:
+    def __init__(self, prefixes: list[Path], dtype: np.dtype, job: str, hash_written: bool = False) -> None:
         """Goes on from the checkpoint that the folder of `prefixes` holds, else begins anew.
+
+        `hash_written`: token files are hashed as they are written; nothing may be joined to them then.
 
         Raises:
             InputError: what was begun there was another job.
@@ -99,6 +102,7 @@ class TokenFiles:
             self._open(bin_path(prefix), counts.tokens * dtype.itemsize)
             for prefix, counts in zip(prefixes, self.state.counts, strict=True)
         ]
+        self._sha256 = [hashed_so_far(file) for file in self._tokens] if hash_written else []
         self._lengths = [
             self._open(self.scratch / f"{number}.lengths", counts.sequences * COUNT.itemsize)
             for number, counts in enumerate(self.state.counts)
@@ -116,7 +120,10 @@ class TokenFiles:
         """Adds documents, whose ids the dtype can hold, to the files of a key."""
         counts, encoded = self.state.counts[number], found.encoded
         sizes = np.diff(found.edges)
-        write_ids(self._tokens[number], encoded.ids, self._dtype)
+        for chunk in id_chunks(encoded.ids, self._dtype):
+            self._tokens[number].write(chunk)
+            if self._sha256:
+                self._sha256[number].update(chunk)
         self._lengths[number].write(encoded.lengths.astype(COUNT).data)
         self._documents[number].write(sizes.astype(COUNT).data)
         counts.documents += found.documents
@@ -162,6 +169,11 @@ class TokenFiles:
         self.close()
         shutil.rmtree(self.scratch)
 
+    def hashed(self) -> dict[str, str]:
+        """sha256 of the token files by name, as far as they were hashed."""
+        named = zip(self._prefixes, self._sha256, strict=False)
+        return {bin_path(prefix).name: sha256.hexdigest() for prefix, sha256 in named}
+
     def close(self) -> None:
         self._files.close()
 
@@ -192,6 +204,15 @@ class TokenFiles:
         file.truncate(size)
         file.seek(size)
         return file
+
+
+def hashed_so_far(file: BinaryIO) -> hashlib._Hash:
+    """Of a file that a stopped run began, which may be long."""
+    sha256 = hashlib.sha256()
+    file.seek(0)
+    while block := file.read(COPIED):
+        sha256.update(block)
+    return sha256
 
 
 def scratch_of(folder: Path) -> Path:

@@ -162,10 +162,10 @@ def open_unnamed(path: Path) -> BinaryIO:
     return file
 
 
-def write_ids(file: BinaryIO, ids: npt.NDArray[np.integer], dtype: np.dtype) -> None:
-    """Writes ids as `dtype`, which can hold them, without a second array of their size."""
+def id_chunks(ids: npt.NDArray[np.integer], dtype: np.dtype) -> Iterator[memoryview]:
+    """The bytes of ids as `dtype`, which can hold them, without a second array of their size."""
     for start in range(0, ids.size, CHUNK):
-        file.write(ids[start : start + CHUNK].astype(dtype).data)
+        yield ids[start : start + CHUNK].astype(dtype).data
 
 
 def read_chunks(file: BinaryIO, begin: int, end: int, dtype: str) -> Iterator[npt.NDArray[np.integer]]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokpack_core.errors import InputError
-from tokpack_core.megatron.indexed_dataset import CODES, IndexWriter, bin_path, idx_path, write_ids
+from tokpack_core.megatron.indexed_dataset import CODES, IndexWriter, bin_path, id_chunks, idx_path
 from tokpack_core.packing.image_spans import ModeRuns
 
 
@@ -58,7 +58,7 @@ class ShardWriter(AbstractContextManager["ShardWriter"]):
         if offsets[0] != 0 or offsets[-1] != ids.size:
             raise ValueError(f"{self.prefix}: offsets run from {offsets[0]} to {offsets[-1]} over {ids.size} ids")
         lengths = np.diff(offsets)
-        write_ids(self._tokens, ids, self.dtype)
+        self._tokens.writelines(id_chunks(ids, self.dtype))
         if runs is None:
             self._index.add_sequences(lengths[lengths > 0])
             self._index.add_documents(lengths > 0)

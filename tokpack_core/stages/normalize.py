@@ -36,7 +36,6 @@ from tokpack_core.corpus.files import SourceFile
 from tokpack_core.corpus.normalization import NormalizationChanges, NormalizationReport, normalize
 from tokpack_core.corpus.problems import Problems
 from tokpack_core.corpus.splits import assign_splits
-from tokpack_core.engine import map_in_threads
 from tokpack_core.errors import InputError
 from tokpack_core.stages import corpus as corpus_stage
 from tokpack_core.stages.asset import Built, Workplace, current, finish, read_json, write_json
@@ -48,6 +47,7 @@ from tokpack_core.store.actions import Action, library_versions
 from tokpack_core.store.files import sha256_of
 from tokpack_core.store.objects import ObjectFile, ObjectRef
 from tokpack_core.store.store import Store
+from tokpack_core.threads import map_in_threads
 
 STAGE = "normalized_corpus"
 UNIT_STAGE = "normalized_part"

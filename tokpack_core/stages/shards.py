@@ -27,7 +27,6 @@ import pyarrow.parquet as pq
 from tokpack_core.config import Project
 from tokpack_core.config.vision import VisionConfig
 from tokpack_core.corpus.content import per_text_block
-from tokpack_core.engine import map_in_threads
 from tokpack_core.errors import ConfigError
 from tokpack_core.megatron.indexed_dataset import dtype_for
 from tokpack_core.megatron.shards import ShardWriter
@@ -41,6 +40,7 @@ from tokpack_core.store import actions, objects
 from tokpack_core.store.actions import Action, library_versions
 from tokpack_core.store.objects import ObjectFile, ObjectRef
 from tokpack_core.store.store import Store
+from tokpack_core.threads import map_in_threads
 from tokpack_core.tokenizers.agreement.checked_encoding import encode_checked
 from tokpack_core.tokenizers.agreement.encoder_choice import encoder_choice
 from tokpack_core.tokenizers.agreement.special_tokens_in_text import encode_with_special_tokens

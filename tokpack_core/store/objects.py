@@ -13,7 +13,7 @@ import os
 import re
 import shlex
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from tokpack_core.store.files import (
 from tokpack_core.store.store import Store
 
 MANIFEST = "manifest.json"
+NONE_HASHED: Mapping[str, str] = {}
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -224,8 +225,8 @@ def still_the_same(files: dict[Path, verified.Seen]) -> bool:
     return False
 
 
-def list_files(folder: Path) -> tuple[FileEntry, ...]:
-    """Every file below `folder` but the manifest, sorted by path."""
+def list_files(folder: Path, hashed: Mapping[str, str] = NONE_HASHED) -> tuple[FileEntry, ...]:
+    """Every file below `folder` but the manifest, sorted by path; `hashed`: sha256 that are known, by path."""
     entries: list[FileEntry] = []
     first: dict[str, str] = {}
     paths = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
@@ -234,7 +235,7 @@ def list_files(folder: Path) -> tuple[FileEntry, ...]:
         if path == MANIFEST:
             continue
         stat = (folder / path).stat()
-        digest = inodes.setdefault(stat.st_ino, "") or sha256_of(folder / path)
+        digest = inodes.setdefault(stat.st_ino, "") or hashed.get(path) or sha256_of(folder / path)
         inodes[stat.st_ino] = digest
         same_as = first.setdefault(digest, path) if stat.st_size else path
         entries.append(FileEntry(path, stat.st_size, digest, None if same_as == path else same_as))
