@@ -10,74 +10,88 @@ Tokens that take white space with them or want to be a word by themselves are le
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from tokpack_core.corpus.text_buffers import text_array, text_buffers
-from tokpack_core.tokenizers.encoded import Encode, Encoded
+from tokpack_core.tokenizers.encoded import Encode, Encoded, concatenate
 from tokpack_core.tokenizers.library_texts import Prepare
+from tokpack_core.tokenizers.long_documents import parts_at
+from tokpack_core.tokenizers.text_batches import BATCH_BYTES, text_batches
 
-Int64s = npt.NDArray[np.int64]
-TEXT = -1
-"""In the place of an id: a stretch of text."""
+if TYPE_CHECKING:
+    from tokpack_core.tokenizers.sentencepiece.piece_trie import PieceTrie
+
+SPECIAL = -2
+"""In the place of an id: what is found, and is text all the same."""
 OF_CONTEXT = ("lstrip", "rstrip", "single_word")
-
-
-@dataclass(frozen=True)
-class Found:
-    """Documents in pieces, in their order: the added tokens, and stretches of text that are not empty.
-
-    Attributes:
-        texts: the stretches.
-        ids: of each piece the id, or TEXT.
-        documents: the document of each piece.
-    """
-
-    texts: pa.Array
-    ids: Int64s
-    documents: Int64s
 
 
 class Search:
     """One search for added tokens."""
 
-    def __init__(self, tokens: dict[bytes, int]) -> None:
-        """`tokens`: id, or TEXT for a special one, by what is looked for."""
+    def __init__(self, tokens: dict[bytes, int], batch: int = BATCH_BYTES) -> None:
+        """`tokens`: id, or SPECIAL, by what is looked for; `batch`: bytes that are looked through at a time."""
         self._tokens = tokens
-        longest_first = sorted(tokens, key=len, reverse=True)
-        self._any = re.compile(b"|".join(map(re.escape, longest_first))) if tokens else None
+        self._batch = batch
+        self._trie: PieceTrie | None = None
 
-    def find(self, texts: pa.Array) -> Found:
+    def around(self, texts: pa.Array, encode: Encode) -> Encoded:
+        """`encode` is given the text between the tokens, without empty stretches."""
+        if not self._tokens:
+            return encode(texts)
+        parts, edges = self._cut(texts)
+        encoded = concatenate(self._around(batch, encode) for batch in text_batches(parts, self._batch))
+        return Encoded(encoded.ids, encoded.offsets[edges])
+
+    def _cut(self, texts: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+        """Long texts after tokens: what follows is looked through as if it began there."""
+        from tokpack_core.tokenizers.added_tokens_kernels import cuts_after_pieces
+
         data, offsets = text_buffers(texts)
-        view = data.data
-        borders: list[int] = [0]
-        ids: list[int] = []
-        documents: list[int] = []
+        cuts: list[int] = []
+        for document in np.flatnonzero(np.diff(offsets) > self._batch).tolist():
+            text = data[offsets[document] : offsets[document + 1]]
+            found = np.empty(text.size // self._batch + 1, np.int64)
+            count = cuts_after_pieces(text, self._searched(), self._batch, found)
+            cuts += (found[:count] + offsets[document]).tolist()
+        return parts_at(texts, cuts)
 
-        def add(stop: int, token: int, document: int) -> None:
-            if stop > borders[-1]:
-                borders.append(stop)
-                ids.append(token)
-                documents.append(document)
+    def _around(self, texts: pa.Array, encode: Encode) -> Encoded:
+        from tokpack_core.tokenizers.added_tokens_kernels import TEXT, find_pieces
 
-        for document in range(offsets.size - 1):
-            stop = int(offsets[document + 1])
-            for match in self._any.finditer(view, int(offsets[document]), stop) if self._any else ():
-                token = self._tokens[match[0]]
-                if token != TEXT:
-                    add(match.start(), TEXT, document)
-                    add(match.end(), token, document)
-            add(stop, TEXT, document)
-        pieces = text_array(data, np.array(borders, np.int64), pa.large_string())
-        found = np.array(ids, np.int64)
-        stretches = pieces if (found == TEXT).all() else pieces.filter(pa.array(found == TEXT))
-        return Found(stretches, found, np.array(documents, np.int64))
+        data, offsets = text_buffers(texts)
+        trie, none = self._searched(), np.empty(0, np.int64)
+        count = find_pieces(data, offsets, trie, none, np.empty(0, np.int32), none)
+        ends, ids, documents = np.empty(count, np.int64), np.empty(count, np.int32), np.empty(count, np.int64)
+        find_pieces(data, offsets, trie, ends, ids, documents)
+        is_text = ids == TEXT
+        pieces = text_array(data, np.concatenate([np.zeros(1, np.int64), ends]), pa.large_string())
+        encoded = encode(pieces if is_text.all() else pieces.filter(pa.array(is_text)))
+        lengths = np.ones(count, np.int64)
+        lengths[is_text] = encoded.lengths
+        borders = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        starts = borders[np.searchsorted(documents, np.arange(len(texts) + 1))]
+        if is_text.all():
+            return Encoded(encoded.ids, starts)
+        written = np.empty(int(borders[-1]), np.int32)
+        from_text = np.ones(written.size, np.bool_)
+        from_text[borders[:-1][~is_text]] = False
+        written[from_text] = encoded.ids
+        written[~from_text] = ids[~is_text]
+        return Encoded(written, starts)
+
+    def _searched(self) -> tuple[npt.NDArray[Any], ...]:
+        from tokpack_core.tokenizers.sentencepiece.piece_trie import byte_trie
+
+        if self._trie is None:
+            ids = np.array(list(self._tokens.values()), np.int32)
+            self._trie = byte_trie(pa.array(list(self._tokens), pa.binary()), ids)
+        return self._trie.keys, self._trie.children, self._trie.tokens
 
 
 class AddedTokens:
@@ -87,27 +101,9 @@ class AddedTokens:
 
     def encode(self, texts: pa.Array, plain: Encode) -> Encoded:
         """`plain` encodes text that is normalized."""
-        outer = self._as_they_are.find(texts)
-        outer_ids, outer_documents, prepared = outer.ids, outer.documents, self._prepared(outer.texts)
-        del outer  # a long text is not held longer than it takes
-        inner = self._normalized.find(prepared)
-        del prepared
-        encoded = plain(inner.texts)
-        # The pieces of both searches, each at the place of the outer one that it comes from.
-        stretches, tokens = np.flatnonzero(outer_ids == TEXT), np.flatnonzero(outer_ids != TEXT)
-        places = np.concatenate([stretches[inner.documents], tokens])
-        order = np.argsort(places, kind="stable")
-        ids = np.concatenate([inner.ids, outer_ids[tokens]])[order]
-        lengths = np.ones(ids.size, np.int64)
-        lengths[ids == TEXT] = encoded.lengths
-        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        written = np.empty(int(ends[-1]), np.int32)
-        is_text = np.ones(written.size, np.bool_)
-        is_text[ends[:-1][ids != TEXT]] = False
-        written[is_text] = encoded.ids
-        written[~is_text] = ids[ids != TEXT]
-        documents = outer_documents[places[order]]
-        return Encoded(written, ends[np.searchsorted(documents, np.arange(len(texts) + 1))])
+        return self._as_they_are.around(
+            texts, lambda stretches: self._normalized.around(self._prepared(stretches), plain)
+        )
 
 
 def added_tokens(
@@ -119,5 +115,5 @@ def added_tokens(
     searches: tuple[dict[bytes, int], dict[bytes, int]] = {}, {}
     for token in listed:
         content = normalize(token["content"]) if normalize and token["normalized"] else token["content"]
-        searches[token["normalized"]].setdefault(content.encode(), TEXT if token["special"] else token["id"])
+        searches[token["normalized"]].setdefault(content.encode(), SPECIAL if token["special"] else token["id"])
     return AddedTokens(Search(searches[0]), Search(searches[1]), prepared)

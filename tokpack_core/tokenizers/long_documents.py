@@ -91,6 +91,12 @@ def in_parts(texts: pa.Array, place: re.Pattern[str], length: int) -> tuple[pa.A
         at, stop = int(offsets[document]), int(offsets[document + 1])
         while stop - at > length and (at := place_after(data, at, stop, place, length)) < stop:
             cuts.append(at)
+    return parts_at(texts, cuts)
+
+
+def parts_at(texts: pa.Array, cuts: list[int]) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """The same, cut at bytes of all texts together, which ascend and lie within documents."""
+    data, offsets = text_buffers(texts)
     if not cuts:
         return texts, np.arange(offsets.size)
     edges = np.arange(offsets.size) + np.searchsorted(cuts, offsets)

@@ -7,7 +7,8 @@ from numba import njit
 
 from tokpack_core.bpe.window_kernels import encode_long
 from tokpack_core.tokenizers.sentencepiece.best_path_kernels import character_length
-from tokpack_core.tokenizers.sentencepiece.normalizer_kernels import longest_piece
+from tokpack_core.tokenizers.sentencepiece.normalizer_kernels import MOST_PIECES
+from tokpack_core.tokenizers.sentencepiece.piece_trie_kernels import longest_piece
 
 
 @njit(cache=True, nogil=True)
@@ -17,7 +18,7 @@ def merge_between(data, trie, byte_ids, byte_merges, merges, window, symbols):  
     keys, children, tokens = trie
     at = begin = written = np.int64(0)
     while at < data.size and tokens.size > 2:
-        length, token = longest_piece(data, at, keys, children, tokens)
+        length, token = longest_piece(data, at, keys, children, tokens, MOST_PIECES)
         if length == 0:
             at += character_length(data[at])
             continue

@@ -1,4 +1,4 @@
-"""SentencePiece's normalizer, over rules as a model holds them, and the longest user-defined piece at a place.
+"""SentencePiece's normalizer, over rules as a model holds them.
 
 Rules are a double-array trie (Darts-clone): of a unit, bits 10 to 30 are the offset of its children, 8 bits further
 where bit 9 is set, bit 8 says that a value is among them, and bits 0 to 7 are the byte that leads to it. A value is
@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from tokpack_core.tokenizers.sentencepiece.best_path_kernels import character_length
-from tokpack_core.tokenizers.sentencepiece.piece_trie_kernels import BEGIN, NONE, edge_slot
+from tokpack_core.tokenizers.sentencepiece.piece_trie_kernels import longest_piece
 
 SPACE = 32
 ESCAPED = (0xE2, 0x96, 0x81)
@@ -19,24 +19,6 @@ MOST_RULES, MOST_PIECES = 32, 64
 """So many that begin a text are looked at, the shortest first."""
 READ, WRITTEN, AFTER_SPACE = 0, 1, 2
 """In `state`: bytes of the text that are done, bytes that are written, and whether a space would be one too many."""
-
-
-@njit(cache=True, nogil=True)
-def longest_piece(data, at, keys, children, tokens):  # type: ignore[no-untyped-def]
-    """(bytes, id) of the longest piece of a trie that begins at a place; (0, NONE) if none does."""
-    node = np.int32(BEGIN)
-    length, token, seen = np.int64(0), np.int32(NONE), 0
-    for place in range(at, data.size):
-        slot = edge_slot(node, data[place], keys)
-        if keys[slot] == 0:
-            break
-        node = children[slot]
-        if tokens[node] != NONE:
-            length, token = np.int64(place + 1 - at), tokens[node]
-            seen += 1
-            if seen == MOST_PIECES:
-                break
-    return length, token
 
 
 @njit(cache=True, nogil=True)
@@ -81,7 +63,7 @@ def normalize(data, units, replacements, trie, one_space, escapes, state, writte
         source, begin, stop = data, at, at
         length = np.int64(0)
         if has_pieces:
-            length, _ = longest_piece(data, at, keys, children, tokens)
+            length, _ = longest_piece(data, at, keys, children, tokens, MOST_PIECES)
             stop = at + length
         if length == 0:
             length, begin = longest_rule(data, at, units, replacements)
@@ -116,7 +98,7 @@ def leading_spaces(data, units, replacements, trie):  # type: ignore[no-untyped-
     at = np.int64(0)
     while at < data.size:
         source, begin = data, at
-        length, _ = longest_piece(data, at, keys, children, tokens)
+        length, _ = longest_piece(data, at, keys, children, tokens, MOST_PIECES)
         single = length == 1
         if length == 0:
             length, begin = longest_rule(data, at, units, replacements)

@@ -46,6 +46,24 @@ def build(data, offsets, roots, ids, keys, children, tokens):  # type: ignore[no
     return nodes
 
 
+@njit(cache=True, nogil=True)
+def longest_piece(data, at, keys, children, tokens, most):  # type: ignore[no-untyped-def]
+    """(bytes, id) of the longest piece below BEGIN at a place, or (0, NONE); of the `most` shortest ones."""
+    node = np.int32(BEGIN)
+    length, token, seen = np.int64(0), np.int32(NONE), 0
+    for place in range(at, data.size):
+        slot = edge_slot(node, data[place], keys)
+        if keys[slot] == 0:
+            break
+        node = children[slot]
+        if tokens[node] != NONE:
+            length, token = np.int64(place + 1 - at), tokens[node]
+            seen += 1
+            if seen == most:
+                break
+    return length, token
+
+
 @njit(cache=True)
 def encode_word(data, begin, stop, keys, children, tokens, unk, ids, used):  # type: ignore[no-untyped-def]
     """Writes the pieces of a word, or unk if some part of it has none; returns how many ids there are now."""
