@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from tests.test_bpe_encoder import assert_equal, by_library
@@ -20,9 +21,11 @@ from tokpack_core.tokenizers.byte_bpe import gigatoken_engine
 from tokpack_core.tokenizers.byte_bpe.engine import FastEngine
 from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.sentencepiece import stock_file_engine
-from tokpack_core.tokenizers.sentencepiece.stock_file_engine import SPACES, choose_for_stock_file
+from tokpack_core.tokenizers.sentencepiece.stock_file_engine import StockFileEngine
+from tokpack_core.tokenizers.sentencepiece.stock_long_texts import SPACES, equal_stock_long_encoder
 
 TO_META = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+METASPACE = {"type": "Metaspace", "replacement": "▁", "split": False}
 FORMS: dict[str, dict[str, Any]] = {
     "llama": {
         "normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"}, TO_META]},
@@ -37,6 +40,8 @@ FORMS: dict[str, dict[str, Any]] = {
             "invert": False,
         },
     },
+    "metaspace": {"normalizer": None, "pre_tokenizer": METASPACE | {"prepend_scheme": "always"}},
+    "first": {"normalizer": None, "pre_tokenizer": METASPACE | {"prepend_scheme": "first"}},
 }
 
 
@@ -56,7 +61,7 @@ def stock_file(form: str) -> Tokenizer:
     runs = [["▁", "▁"], ["▁▁", "▁▁"]]
     names = ["<unk>", "<s>", "</s>", "\n\n", "<b>", *(f"<0x{byte:02X}>" for byte in range(256))]
     names += dict.fromkeys([*characters, *(left + right for left, right in [*runs, *pairs])])
-    added = [(name, name.startswith(("<unk", "<s", "</s"))) for name in names[:5]]
+    added = [(name, name.startswith(("<unk", "<s", "</s"))) for name in names[: 3 if form == "first" else 5]]
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     content = {
         "version": "1.0",
@@ -102,21 +107,41 @@ def test_the_ids_are_the_librarys(form: str, monkeypatch: pytest.MonkeyPatch) ->
     same()
 
 
-def test_long_documents_are_the_librarys(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = stock_file("llama")
+@pytest.mark.parametrize("form", FORMS)
+def test_long_documents_are_ours(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = stock_file(form)
     asked: list[str] = []
 
     def reference(texts: pa.Array) -> Encoded:
         asked.extend(texts.to_pylist())
         return by_library(engine, texts)
 
-    found, _ = choose_for_stock_file(engine, reference)
-    assert found is not None
-    asked.clear()
+    found = StockFileEngine(engine, reference)
+    found.choose()
     monkeypatch.setattr(stock_file_engine, "LONG", 10)
-    texts = pa.array(["short", "a longer document", "你好你"])
+    texts = pa.array(["short", "a longer document\n\n with <b>", "你好你", " 𠀀 unknown ч\n\n"])
+    found.encode(texts)
+    asked.clear()
     assert_equal(found.encode(texts), by_library(engine, texts))
-    assert asked == ["a longer document"]
+    assert not asked
+
+    monkeypatch.setattr(stock_file_engine, "LONG", 0)
+    assert_equal(found.encode(pa.array(TEXTS)), by_library(engine, pa.array(TEXTS)))
+
+    @settings(max_examples=200, deadline=None)
+    @given(st.lists(st.one_of(ordinary_text(), st.sampled_from(["\n\n", "<b>", " ", "▁", "<s>", "\n"]))).map("".join))
+    def same(text: str) -> None:
+        assert_equal(found.encode(pa.array([text, "", text])), by_library(engine, pa.array([text, "", text])))
+
+    same()
+
+
+@pytest.mark.parametrize("changed", [{"unk_token": "<unk>", "ignore_merges": True}, {"end_of_word_suffix": "</w>"}])
+def test_long_documents_of_other_files_are_the_librarys(changed: dict[str, Any]) -> None:
+    content = json.loads(stock_file("llama").to_str())
+    content["model"] |= changed
+    engine = Tokenizer.from_str(json.dumps(content))
+    assert equal_stock_long_encoder(engine, lambda texts: by_library(engine, texts)) is None
 
 
 def test_other_ids_are_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,6 +153,6 @@ def test_other_ids_are_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
         return Encoded(np.where(np.arange(found.ids.size) == 7, 0, found.ids).astype(np.int32), found.offsets)
 
     monkeypatch.setattr(gigatoken_engine.LearningEngines, "encode", wrong)
-    found, choice = choose_for_stock_file(engine, lambda texts: by_library(engine, texts))
-    assert found is None
-    assert choice == EncoderChoice("tokenizers", (gigatoken_engine.OTHER_IDS,))
+    found = StockFileEngine(engine, lambda texts: by_library(engine, texts))
+    assert found.choose() == EncoderChoice("tokenizers", (gigatoken_engine.OTHER_IDS,))
+    assert_equal(found.encode(pa.array(TEXTS)), by_library(engine, pa.array(TEXTS)))

@@ -132,10 +132,10 @@ class FastEngine:
     def _choose(self, by_library: Encode) -> None:
         model = self._engine.model
         if isinstance(model, models.BPE) and model.byte_fallback:
-            from tokpack_core.tokenizers.sentencepiece.stock_file_engine import choose_for_stock_file
+            from tokpack_core.tokenizers.sentencepiece.stock_file_engine import StockFileEngine
 
-            found, self.choice = choose_for_stock_file(self._engine, by_library)
-            self._encode = None if found is None else found.encode
+            found = StockFileEngine(self._engine, by_library)
+            self._encode, self.choice = found.encode, found.choose()
         elif isinstance(model, models.BPE):
             self._exact = equal_encoder(self._engine, by_library)
             if self._exact:

@@ -107,22 +107,3 @@ def piece_at(data, begin, size, keys, children, tokens):  # type: ignore[no-unty
             return np.int32(NONE)
         node = children[slot]
     return tokens[node]
-
-
-@njit(cache=True, nogil=True)
-def count_ids(symbols, ends):  # type: ignore[no-untyped-def]
-    """How many ids the symbols are written with, written[ends[s] : ends[s + 1]] each."""
-    count = np.int64(0)
-    for symbol in symbols:
-        count += ends[symbol + 1] - ends[symbol]
-    return count
-
-
-@njit(cache=True, nogil=True)
-def write_ids(symbols, ends, written, ids):  # type: ignore[no-untyped-def]
-    """Writes them; `ids` may be `symbols` where each is written with one."""
-    at = 0
-    for symbol in symbols:
-        for place in range(ends[symbol], ends[symbol + 1]):
-            ids[at] = written[place]
-            at += 1

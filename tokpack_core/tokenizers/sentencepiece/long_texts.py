@@ -24,17 +24,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import sentencepiece
 
-from tokpack_core.bpe.encoder import BpeModel, byte_merges
-from tokpack_core.bpe.encoder_kernels import FREE, fill_merges
 from tokpack_core.bpe.regex_syntax import Unsupported
 from tokpack_core.bpe.window_kernels import WINDOW
-from tokpack_core.corpus.text_buffers import text_buffers
+from tokpack_core.corpus.text_buffers import text_array, text_buffers
 from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_texts
 from tokpack_core.tokenizers.byteification.token_bytes import byte_piece
 from tokpack_core.tokenizers.long_documents import CONTINUATION, CONTINUES
-from tokpack_core.tokenizers.sentencepiece.best_path_kernels import best_path, count_ids, write_ids, write_path
+from tokpack_core.tokenizers.sentencepiece.best_path_kernels import best_path, write_path
 from tokpack_core.tokenizers.sentencepiece.exact_scores import UNKNOWN_PENALTY
-from tokpack_core.tokenizers.sentencepiece.merge_kernels import merge_between
+from tokpack_core.tokenizers.sentencepiece.merged_pieces import MergedPieces, Merges
 from tokpack_core.tokenizers.sentencepiece.normalizer import TextNormalizer
 from tokpack_core.tokenizers.sentencepiece.piece_trie import PieceTrie, byte_trie
 from tokpack_core.tokenizers.sentencepiece.proto import (
@@ -87,8 +85,9 @@ class LongTexts:
             self._encode = BestPath(spelled, user_defined, byte_ids)
         else:
             single = [piece for piece in spelled if len(piece[0].decode()) == 1]
-            merged = single if kind_of_model == CHARACTERS else spelled
-            self._encode = MergedPieces(merged, user_defined, byte_ids, window)
+            listed_merges = merges_of(single if kind_of_model == CHARACTERS else spelled)
+            merged = MergedPieces(listed_merges, user_defined, byte_ids, window)
+            self._encode = lambda data: merged.encode(one_text(data)).ids
 
     def encode(self, text: pa.Array) -> Ids:
         """`text`: one string that is not empty."""
@@ -99,13 +98,17 @@ class LongTexts:
         return ids[~unknown] if unknown.any() else ids
 
 
+def one_text(data: Bytes) -> pa.Array:
+    return text_array(data, np.array([0, data.size], np.int64), pa.large_string())
+
+
 def of_kind(listed: list[tuple[str, float, int]], kind: bytes) -> Spelled:
     return [(text.encode(), score, token) for token, (text, score, own) in enumerate(listed) if own == kind[0]]
 
 
-def symbol_trie(spelled: Spelled, ids: list[int] | None = None) -> PieceTrie:
-    own = [token for _, _, token in spelled] if ids is None else ids
-    return byte_trie(pa.array([text for text, _, _ in spelled], pa.binary()), np.array(own, np.int32))
+def symbol_trie(spelled: Spelled) -> PieceTrie:
+    ids = np.array([token for _, _, token in spelled], np.int32)
+    return byte_trie(pa.array([text for text, _, _ in spelled], pa.binary()), ids)
 
 
 def equal_long_texts(model: bytes, library: sentencepiece.SentencePieceProcessor) -> LongTexts | None:
@@ -145,48 +148,16 @@ class BestPath:
         return ids
 
 
-class MergedPieces:
-    """BPE, and characters."""
-
-    def __init__(self, spelled: Spelled, user_defined: Spelled, byte_ids: Ids, window: int) -> None:
-        symbols = {bytes([byte]): byte for byte in range(256)}
-        rows: list[tuple[int, int, int, int]] = []  # left, right, what they become, rank
-        for character in sorted({character for text, _, _ in spelled for character in text.decode()}):
-            content = character.encode()
-            for stop in range(2, len(content) + 1):
-                if content[:stop] not in symbols:
-                    symbols[content[:stop]] = len(symbols)
-                    rows.append((symbols[content[: stop - 1]], content[stop - 1], symbols[content[:stop]], 0))
-        for text, _, _ in spelled:
-            symbols.setdefault(text, len(symbols))
-        by_score = sorted({score for _, score, _ in spelled}, reverse=True)
-        ranks = {score: rank for rank, score in enumerate(by_score, start=1)}
-        for text, score, _ in spelled:
-            for at in range(1, len(text)):
-                sides = symbols.get(text[:at]), symbols.get(text[at:])
-                if text[at] & CONTINUES != CONTINUATION and sides[0] is not None and sides[1] is not None:
-                    rows.append((sides[0], sides[1], symbols[text], ranks[score]))
-        left, right, token, rank = np.array(rows, np.int32).reshape(-1, 4).T.copy()
-        model = BpeModel(np.arange(256, dtype=np.int32), left, right, token, rank)
-        self._merges = np.full((1 << max(4 * left.size, 16).bit_length(), 2), FREE, np.int64)
-        fill_merges(self._merges, left, right, rank, token)
-        self._byte_merges = byte_merges(model)
-        self._model = model
-        self._window = window
-        ids = {text: [token] for text, _, token in spelled}
-        written = [ids.get(content) or byte_ids[list(content)].tolist() for content in symbols]
-        written += [[token] for _, _, token in user_defined]
-        self._ends = np.cumsum([0, *map(len, written)])
-        self._written = np.array([token for tokens in written for token in tokens], np.int32)
-        self._apart = symbol_trie(user_defined, list(range(len(symbols), len(written))))
-
-    def __call__(self, data: Bytes) -> Ids:
-        found = np.empty(data.size, np.int32)
-        tables = self._model.byte_ids, self._byte_merges, self._merges
-        trie = (self._apart.keys, self._apart.children, self._apart.tokens)
-        count = merge_between(data, trie, *tables, self._window, found)
-        found.resize(count, refcheck=False)
-        size = count_ids(found, self._ends)
-        ids = found if size == count else np.empty(size, np.int32)
-        write_ids(found, self._ends, self._written, ids)
-        return ids
+def merges_of(spelled: Spelled) -> Merges:
+    """Any two pieces or characters that spell a piece, the best score first."""
+    characters = {character.encode() for text, _, _ in spelled for character in text.decode()}
+    known = characters | {text for text, _, _ in spelled}
+    by_score = sorted({score for _, score, _ in spelled}, reverse=True)
+    ranks = {score: rank for rank, score in enumerate(by_score)}
+    rows = [
+        (text[:at], text[at:], ranks[score])
+        for text, score, _ in spelled
+        for at in range(1, len(text))
+        if text[at] & CONTINUES != CONTINUATION and text[:at] in known and text[at:] in known
+    ]
+    return Merges(characters, rows, {text: token for text, _, token in spelled})

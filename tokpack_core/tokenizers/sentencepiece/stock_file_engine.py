@@ -3,13 +3,15 @@
 So are the files of Llama 2, Mistral 7B, Gemma, Yi, Baichuan and InternLM: spaces are written as U+2581, no regex splits
 the text, and characters without a piece are those of their bytes. gigatoken is given the file without its special
 tokens, which it would match in text; added tokens that are not special match in both. Before it is used, its ids are
-compared with the library's on hard and on random texts. Long documents stay with the library, since what is met once
-takes gigatoken 22 bytes a byte.
+compared with the library's on hard and on random texts.
+
+What is met once takes gigatoken 22 bytes a byte, and the library 50, so long documents are encoded by our own encoder
+(see `stock_long_texts`), which is made when the first one comes; what it does not serve stays with the library.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
 
 import numpy as np
 import orjson
@@ -18,46 +20,44 @@ from tokenizers import Tokenizer as Engine
 
 from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
-from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_texts
 from tokpack_core.tokenizers.byte_bpe.gigatoken_engine import LONG, OTHER_IDS, LearningEngines, without_special_tokens
-from tokpack_core.tokenizers.byteification.token_bytes import META_SPACE
 from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart, same_ids
 from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of
-
-SPACES = [
-    *(
-        " " * left + text + " " * right
-        for text in ("", "a", "a  b", "\n", "你 好")
-        for left in range(4)
-        for right in range(3)
-    ),
-    *(f"{left}{META_SPACE}{right}" for left in ("", " ", "a", META_SPACE) for right in ("", " ", "b", "\n")),
-]
+from tokpack_core.tokenizers.sentencepiece.stock_long_texts import equal_stock_long_encoder, texts_to_compare
 
 
-@dataclass(frozen=True)
 class StockFileEngine:
     """`encode` gives the library's ids in any number of threads."""
 
-    by_library: Encode
-    engines: LearningEngines
+    def __init__(self, engine: Engine, by_library: Encode) -> None:
+        self._engine = engine
+        self._by_library = self._short = by_library
+        self._long: Encode | None = None
+        self._tried = False
+        self._loading = threading.Lock()
 
     def encode(self, texts: pa.Array) -> Encoded:
         """`texts`: string array without nulls."""
         _, offsets = text_buffers(texts)
-        return encode_apart(texts, [np.diff(offsets) >= LONG], self.by_library, self.engines.encode)
+        return encode_apart(texts, [np.diff(offsets) >= LONG], self._encode_long, self._short)
 
+    def choose(self) -> EncoderChoice:
+        """Takes gigatoken for short texts if it gives the same ids, and says so."""
+        description = description_of(self._engine)
+        compared = texts_to_compare(description)
+        description["added_tokens"] = without_special_tokens(description)
+        try:
+            engines = LearningEngines(orjson.dumps(description))
+        except RuntimeError:
+            return EncoderChoice("tokenizers")
+        if not same_ids(engines.encode(compared), self._by_library(compared)):
+            return EncoderChoice("tokenizers", (OTHER_IDS,))
+        self._short = engines.encode
+        return EncoderChoice("gigatoken")
 
-def choose_for_stock_file(engine: Engine, by_library: Encode) -> tuple[StockFileEngine | None, EncoderChoice]:
-    """The engine of a BPE with byte pieces, if there is one with the same ids, and what to say of it."""
-    description = description_of(engine)
-    added = [token["content"] for token in description["added_tokens"]]
-    description["added_tokens"] = without_special_tokens(description)
-    try:
-        found = StockFileEngine(by_library, LearningEngines(orjson.dumps(description)))
-    except RuntimeError:
-        return None, EncoderChoice("tokenizers")
-    compared = pa.array([*hard_texts(added), *random_texts(), *SPACES], pa.string())
-    if same_ids(found.encode(compared), by_library(compared)):
-        return found, EncoderChoice("gigatoken")
-    return None, EncoderChoice("tokenizers", (OTHER_IDS,))
+    def _encode_long(self, texts: pa.Array) -> Encoded:
+        with self._loading:
+            if not self._tried:
+                self._long = equal_stock_long_encoder(self._engine, self._by_library)
+                self._tried = True
+        return (self._long or self._by_library)(texts)
