@@ -234,6 +234,44 @@ def test_an_option_of_other_families_is_an_error(family: str, option: dict[str, 
         TrainConfig.model_validate({"family": family, "vocab_size": 1000} | option)
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"family": "superbpe", "export": "hf"}, "`export` has no effect on superbpe of pieces"),
+        (
+            {"family": "superbpe", "transition_size": 500, "mergeable": "a"},
+            "`mergeable` has no effect",
+        ),
+        (
+            {"family": "superbpe", "transition_size": 500, "tie_winner": "word"},
+            "`tie_winner` has no effect on superbpe",
+        ),
+        (
+            {"family": "superbpe", "joins": "words", "transition_size": 500, "tie_winner": "word"},
+            "`tie_winner` has no effect on superbpe with a `transition_size` in numbers",
+        ),
+        ({"family": "cnf_mce", "refills": 0, "refill_share": 0.2}, "`refill_share` has no effect with `refills: 0`"),
+    ],
+)
+def test_an_option_that_others_leave_without_an_effect_is_an_error(options: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        TrainConfig.model_validate({"vocab_size": 1000} | options)
+    harmless = {"joins": "words", "transition_size": "auto", "export": "exact", "mergeable": "a", "tie_winner": "word"}
+    TrainConfig.model_validate({"family": "superbpe", "vocab_size": 1000} | harmless)
+    TrainConfig.model_validate({"family": "superbpe", "vocab_size": 1000, "mergeable": "a", "tie_winner": "word"})
+
+
+def test_options_of_the_graph_that_would_have_no_effect() -> None:
+    pretrained = {"family": "pretrained", "path": "x.json", "train_on": {"a": 1}}
+    TokenizerConfig.model_validate(pretrained)
+    with pytest.raises(ValueError, match="`retrain` has no effect on a pretrained tokenizer"):
+        TokenizerConfig.model_validate(pretrained | {"retrain": "auto"})
+    with pytest.raises(ValueError, match=r"`checks\.warn: \[fairness\]` has no effect without the limit"):
+        TokenizerConfig.model_validate(pretrained | {"checks": {"warn": ["fairness"]}})
+    with pytest.raises(ValueError, match="`address` has no effect on the engine `local`"):
+        EngineConfig.model_validate({"address": "10.0.0.1:6379"})
+
+
 @pytest.mark.parametrize("option", [{"special_tokens": {"eod": "<\udcff>"}}, {"pretokenizer": "regex:\udcff|."}])
 def test_arguments_that_are_no_utf8(option: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="write characters in UTF-8"):

@@ -35,15 +35,18 @@ def packings(draw: st.DrawFn) -> PackingConfig:
     units = draw(st.integers(1, 25))
     strategy = draw(st.sampled_from(["naive", "concat", "best_fit", "first_fit_decreasing", "first_fit"]))
     free = strategy != "concat"
+    long_documents = draw(st.sampled_from(["chunk", "chunk", "drop"]))
+    cuts = free and long_documents == "chunk"
+    min_chunk = draw(st.integers(1, max(units // 2 * align, 1))) if cuts else 1
     return PackingConfig(
         strategy=strategy,
         sequence_length=align * units,
         align=align,
         noise=draw(st.sampled_from([0.0, 0.3])) if strategy == "best_fit" else 0.0,
-        long_documents=draw(st.sampled_from(["chunk", "chunk", "drop"])),
-        documents_per_pack=draw(st.none() | st.integers(1, 5)) if free else None,
-        min_chunk=draw(st.integers(1, max(units // 2 * align, 1))) if free else 1,
-        short_chunks=draw(st.sampled_from(["balance", "drop"])),
+        long_documents=long_documents,
+        documents_per_pack=draw(st.none() | st.integers(1, 5)) if free and strategy != "naive" else None,
+        min_chunk=min_chunk,
+        short_chunks=draw(st.sampled_from(["balance", "drop"])) if min_chunk > 1 else "balance",
     )
 
 
@@ -371,6 +374,9 @@ def test_policies_by_hand() -> None:
         ({"min_chunk": 9}, "min_chunk is at most half a pack, here 8, not 9"),
         ({"noise": 0.1, "strategy": "first_fit"}, "noise is for strategy best_fit only"),
         ({"documents_per_pack": 2, "strategy": "concat"}, "takes neither documents_per_pack nor min_chunk"),
+        ({"documents_per_pack": 2, "strategy": "naive"}, "documents_per_pack has no effect"),
+        ({"long_documents": "drop", "min_chunk": 4}, "min_chunk and short_chunks have no effect"),
+        ({"short_chunks": "drop"}, "short_chunks has no effect with min_chunk 1"),
     ],
 )
 def test_policies_that_do_not_go_together(settings: dict[str, object], message: str) -> None:

@@ -47,7 +47,8 @@ EXACT_FILE = [kind for kind in KINDS if kind not in ("superbpe", "superbpe_auto"
 
 @cache
 def trained(kind: str, export: str = "exact") -> Tokenizer:
-    config = TrainConfig(vocab_size=1500, special_tokens=SPECIAL_TOKENS, **KINDS[kind], export=export)
+    given = KINDS[kind] | ({"export": export} if kind in EXACT_FILE else {})
+    config = TrainConfig.model_validate({"vocab_size": 1500, "special_tokens": SPECIAL_TOKENS} | given)
     return registry.train(config, iter([pa.array([*documents(), CHINESE], pa.string())]), "nfc")
 
 

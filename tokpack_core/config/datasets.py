@@ -50,6 +50,15 @@ class PackingConfig(Model):
             raise ValueError(f"noise is for strategy best_fit only, not for {self.strategy}")
         if self.strategy == "concat" and (self.documents_per_pack is not None or self.min_chunk > 1):
             raise ValueError("strategy concat cuts anywhere: it takes neither documents_per_pack nor min_chunk")
+        if self.strategy == "naive" and self.documents_per_pack is not None:
+            raise ValueError("strategy naive puts one piece in a pack: documents_per_pack has no effect, remove it")
+        if self.long_documents != "chunk" and (self.min_chunk > 1 or self.short_chunks != "balance"):
+            raise ValueError(
+                f"long_documents {self.long_documents} leaves no document to cut: min_chunk and short_chunks have no "
+                "effect, remove them"
+            )
+        if self.short_chunks != "balance" and self.min_chunk == 1:
+            raise ValueError("short_chunks has no effect with min_chunk 1, for no piece is shorter: raise min_chunk")
         if self.images_per_pack is not None and self.strategy not in ("best_fit", "naive"):
             raise ValueError(f"images_per_pack is for strategies best_fit and naive, not for {self.strategy}")
         if self.images_per_pack is not None and self.documents_per_pack is not None:

@@ -65,6 +65,12 @@ class EngineConfig(Model):
     def a_name_alone(cls, value: object) -> object:
         return {"name": value} if isinstance(value, str) else value
 
+    @model_validator(mode="after")
+    def the_address_is_of_a_cluster(self) -> EngineConfig:
+        if self.name == "local" and "address" in self.model_fields_set:
+            raise ValueError("`address` has no effect on the engine `local`: remove it, or name the engine `ray`")
+        return self
+
 
 @dataclass(frozen=True)
 class Project:

@@ -61,6 +61,10 @@ class TokenizerConfig(TrainConfig):
             raise ValueError('`special_tokens` needs `eod`, which ends every document: {eod: "<|endoftext|>"}')
         if self.checks.max_premium is not None and self.parallel is None:
             raise ValueError("`checks.max_premium` needs `parallel`: a file of the same sentences in several languages")
+        if "fairness" in self.checks.warn and self.checks.max_premium is None:
+            raise ValueError("`checks.warn: [fairness]` has no effect without the limit `checks.max_premium`: set it")
+        if self.family == "pretrained" and "retrain" in self.model_fields_set:
+            raise ValueError("`retrain` has no effect on a pretrained tokenizer, which is not trained: remove it")
         if self.bos and self.special_tokens.bos is None and self.family not in DERIVED:
             raise ValueError("`bos: true` needs the token in `special_tokens`: {bos: ...}")
         if self.vision is not None and own and self.special_tokens.image is None:

@@ -235,6 +235,25 @@ class TrainConfig(SuperwordOptions, DerivedOptions):
         return self
 
     @model_validator(mode="after")
+    def options_have_an_effect(self) -> TrainConfig:
+        """Beside those that a family does not take: what other options leave without an effect."""
+        given = self.model_fields_set
+        in_pieces = self.family == "superbpe" and self.joins == "pieces"
+        if in_pieces and "export" in given:
+            raise ValueError("`export` has no effect on superbpe of pieces, whose tokenizer.json is exact: remove it")
+        if self.family == "superbpe" and self.transition_size != "auto":
+            without = ("tie_winner", "mergeable") if in_pieces else ("tie_winner",)
+            for option in without:
+                if option in given:
+                    raise ValueError(
+                        f"`{option}` has no effect on superbpe{' of pieces' * in_pieces} with a `transition_size` in "
+                        "numbers, for words and superwords do not compete then: remove one of them"
+                    )
+        if self.refills == 0 and "refill_share" in given:
+            raise ValueError("`refill_share` has no effect with `refills: 0`: remove it")
+        return self
+
+    @model_validator(mode="after")
     def unseen_bytes_have_a_token(self) -> TrainConfig:
         if self.alphabet == "seen_bytes" and self.special_tokens.unk is None:
             raise ValueError(
