@@ -13,6 +13,7 @@ first token, BOS included. The counts say what images cost under every scheme.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
@@ -74,6 +75,9 @@ SHARDS_SCHEMA = pa.schema(
     | {"documents": pa.int64(), "empty_documents": pa.int64(), "tokens": pa.int64(), "bytes": pa.int64()}
 )
 SUMMED = SHARDS_SCHEMA.names[3:]
+SLICE_BYTES = 2**22
+Slice = tuple[pa.RecordBatch, bool]
+"""Some documents of a batch, and whether they are its last."""
 
 
 @dataclass(frozen=True)
@@ -219,25 +223,38 @@ def write_shard(
     ):
         batches = bounded_batches(read_part(part, [*DESCRIBED, "text"]), framing.vision)
         encode = partial(encode_with_rows, tokenizer, framing)
-        for encoded, rows, found in map_in_threads(encode, batches, text_bytes, threads):
+        waiting: list[pa.RecordBatch] = []
+        for encoded, rows, found, last in map_in_threads(encode, in_slices(batches), text_bytes, threads):
             shard.append(encoded)
-            documents.write_batch(rows)
+            waiting.append(rows)
+            if last:
+                documents.write_batch(pa.concat_batches(waiting))
+                waiting.clear()
             counts.update(count_rows(rows))
             images += found
     described = {"part": part_sha256} | {name: counts[name] for name in SUMMED} | encoder_choice(tokenizer).as_json()
     return described | ({"vision": images.as_dict()} if framing.vision else {})
 
 
+def in_slices(batches: Iterable[pa.RecordBatch]) -> Iterator[Slice]:
+    """Each batch in slices of about SLICE_BYTES of text, so that no thread waits long for another's last one."""
+    for batch in batches:
+        step = -(-len(batch) * SLICE_BYTES // max(batch["text"].nbytes, SLICE_BYTES))
+        for start in range(0, len(batch), step):
+            yield batch.slice(start, step), start + step >= len(batch)
+
+
 def encode_with_rows(
-    tokenizer: Tokenizer, framing: Framing, batch: pa.RecordBatch
-) -> tuple[Encoded, pa.RecordBatch, ImageCounts]:
-    """The documents of a batch, and what documents.parquet says of them."""
+    tokenizer: Tokenizer, framing: Framing, item: Slice
+) -> tuple[Encoded, pa.RecordBatch, ImageCounts, bool]:
+    """The documents of a slice, what documents.parquet says of them, and whether it is the last of its batch."""
+    batch, last = item
     encoded, spans, found = encode_described(tokenizer, batch, framing)
-    return encoded, document_rows(batch, encoded, spans), found
+    return encoded, document_rows(batch, encoded, spans), found, last
 
 
-def text_bytes(batch: pa.RecordBatch) -> int:
-    return int(batch["text"].nbytes)
+def text_bytes(item: Slice) -> int:
+    return int(item[0]["text"].nbytes)
 
 
 def encode_described(
