@@ -18,7 +18,7 @@ def test_slices_are_all_documents_in_order_and_end_with_their_batch(sizes: list[
     assert [len(text) for piece, _ in found for text in piece["text"].to_pylist()] == [n for b in sizes for n in b]
     ends = [place for place, (_, last) in enumerate(found) if last]
     assert len(ends) == len(batches)
-    starts = [0, *(end + 1 for end in ends[:-1])]
+    starts = [0, *(end + 1 for end in ends)][: len(ends)]
     for batch, start, end in zip(batches, starts, ends, strict=True):
         assert pa.concat_batches([piece for piece, _ in found[start : end + 1]]).equals(batch)
         # As many slices as hold 50 bytes each of text and offsets, by the mean.
