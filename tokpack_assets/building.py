@@ -123,6 +123,8 @@ def remarks(outcome: BuildOutcome) -> Iterator[tuple[str, str, str]]:
             yield "stale", "yellow", f"{key}: {shown['stale']}"
         if "encoder_warnings" in shown:
             yield "encoder", "yellow", f"{key}: {shown['encoder_warnings']}"
+        if "reading_warnings" in shown:
+            yield "reading", "yellow", f"{key}: {shown['reading_warnings']}"
         if shown.get("allocation"):
             yield "entries", "cyan", f"{key}: {shown['allocation']}"
         if shown.get("compression"):

@@ -29,7 +29,6 @@ from tokpack_core.config.families import DERIVED, MODULAR, Family
 from tokpack_core.errors import InputError
 from tokpack_core.stages.asset import write_json
 from tokpack_core.tokenizers import registry
-from tokpack_core.vocabulary.fertility import UNDETERMINED
 from tokpack_core.vocabulary.parallel_text import read_parallel
 
 FORM: UnicodeForm = "nfc"
@@ -85,17 +84,8 @@ def compare_files(
         inputs += extras.training.inputs if extras.training else []
         described = {name: opened.as_json() for name, opened in named.items()}
         parameters = {"tokenizers": described, "baseline": baseline} | reading.parameters()
-        said = [*findings(comparison), *unnamed_languages(held_out, reading)]
-        counts = {"documents": comparison["documents"], "bytes": comparison["bytes"], "findings": said}
-        return write_manifest(draft, "compare", parameters, inputs, counts | {"reading": reading.problems.to_json()})
-
-
-def unnamed_languages(held_out: HeldOut, reading: Reading) -> list[str]:
-    """That nothing is told by language, though a field was named."""
-    asked = reading.options.lang_field
-    if asked is None or held_out.languages != [UNDETERMINED]:
-        return []
-    return [f"No document has a language in `{asked}`, so nothing is told by language: name its field (--lang-field)."]
+        counts = {"documents": comparison["documents"], "bytes": comparison["bytes"], "findings": findings(comparison)}
+        return write_manifest(draft, "compare", parameters, inputs, counts | {"reading": reading.as_json()})
 
 
 def compare_all(

@@ -33,7 +33,7 @@ def litetoken(
         counts = {
             "vocab_size": tokenizer.vocab_size,
             "residues_removed": len(report["removed"]),
-            "reading": reading.problems.to_json(),
+            "reading": reading.as_json(),
             **report["text"],
         }
         described = open_tokenizer(draft).as_json() | {"path": str(output.absolute())}

@@ -48,7 +48,7 @@ def prune(opened: OpenedTokenizer, reading: Reading, below: int, output: Path, q
             "tokens_before": int(before.tokens.sum()),
             "tokens_after": int(after.tokens.sum()),
             "tokens_added_share": int(after.tokens.sum()) / max(int(before.tokens.sum()), 1) - 1,
-            "reading": reading.problems.to_json(),
+            "reading": reading.as_json(),
         }
         made_from = {"tokenizer": opened.as_json()}
         described = open_tokenizer(draft).as_json() | {"path": str(output.absolute())}

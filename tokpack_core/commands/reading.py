@@ -17,6 +17,7 @@ from tokpack_core.commands.run_manifest import describe_file
 from tokpack_core.config import NormalizeConfig, ReadConfig, UnicodeForm
 from tokpack_core.corpus.content import has_content, text_blocks, with_text_blocks
 from tokpack_core.corpus.documents import read_documents
+from tokpack_core.corpus.field_names import no_language
 from tokpack_core.corpus.files import SourceFile, find_files, shown
 from tokpack_core.corpus.problems import Problems
 from tokpack_core.corpus.ranges import RowRange
@@ -42,6 +43,8 @@ class Reading:
     inputs: list[dict[str, Any]] = field(default_factory=list)
     part: RowRange | None = None
     hash_last: bool = False
+    languages_found: bool = False
+    """Whether a document named one itself."""
 
     @property
     def bytes(self) -> int:
@@ -77,6 +80,8 @@ class Reading:
             if not self.hash_last:
                 self.describe(file, path)
             for batch in read_documents(path, file.shown, options, problems, sentences, self.part):
+                if options.lang_field is not None and not self.languages_found:
+                    self.languages_found = batch["lang"].null_count < len(batch)
                 if self.lang is not None:
                     langs = pc.fill_null(batch["lang"], self.lang)
                     batch = batch.set_column(batch.schema.get_field_index("lang"), "lang", langs)
@@ -86,6 +91,13 @@ class Reading:
                 on_done(min(text_bytes, file.size))
             self.describe(file, path)
             on_done(file.size)
+
+    def as_json(self) -> dict[str, Any]:
+        """What a manifest says of the documents, after all were read, with warnings if there are any."""
+        named = self.options.lang_field
+        if named is None or self.languages_found:
+            return self.problems.to_json()
+        return self.problems.to_json() | {"warnings": [no_language(named, self.files[0])]}
 
     def describe(self, file: SourceFile, path: Path) -> None:
         """Adds a file to `inputs`, once."""

@@ -65,7 +65,7 @@ def report(opened: OpenedTokenizer, reading: Reading, options: Options, output: 
         content = measure(opened, reading, options, quiet)
         write_json(draft / "report.json", content)
         (draft / "report.html").write_text(render_page(content), encoding="utf-8")
-        counts = headline(content) | {"reading": reading.problems.to_json()}
+        counts = headline(content) | {"reading": reading.as_json()}
         parameters = reading.parameters() | options.parameters()
         inputs = reading.inputs + ([describe_file(options.parallel)] if options.parallel else [])
         return write_manifest(draft, "report", parameters, inputs, counts, opened.as_json())

@@ -37,7 +37,7 @@ def show_run(manifest: dict[str, Any], json: bool) -> None:
     allocation = counts.pop("allocation", {})
     troubles = {name: reading[name] for name in TROUBLES if reading.get(name)}
     show_rows(rows + flat(counts) + allocated(allocation) + flat(troubles))
-    for warning in counts.get("encoder_warnings", []):
+    for warning in [*counts.get("encoder_warnings", []), *reading.get("warnings", [])]:
         console().print(Text(f"  warning: {warning}", "yellow"))
     show_compression((counts.get("vision") or {}).get("compression", []))
     for of in (counts, *counts.get("fields", {}).values()):

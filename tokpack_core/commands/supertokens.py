@@ -38,7 +38,7 @@ def supertokens(
         counts = {
             "vocab_size": tokenizer.vocab_size,
             "tokens_added": len(report["added"]),
-            "reading": reading.problems.to_json(),
+            "reading": reading.as_json(),
             **report["text"],
         }
         described = open_tokenizer(draft).as_json() | {"path": str(output.absolute())}

@@ -44,7 +44,7 @@ def train(
         with progress("reading", reading.bytes, "B", quiet) as on_done:
             tokenizer, sample = trained(config, unicode, reading, on_done)
         compared = save_checked(tokenizer, draft, sample, auto_tokenizer)
-        counts = {"vocab_size": tokenizer.vocab_size, "reading": reading.problems.to_json(), **tokenizer.training}
+        counts = {"vocab_size": tokenizer.vocab_size, "reading": reading.as_json(), **tokenizer.training}
         counts |= {"export_check": compared} | missing_entries(config, tokenizer)
         described = open_tokenizer(draft).as_json() | {"path": str(output.absolute())}
         parameters = config.parameters() | {"unicode": unicode} | reading.parameters()

@@ -32,6 +32,7 @@ from tokpack_core.corpus.content import (
 )
 from tokpack_core.corpus.document_hash import text_ids
 from tokpack_core.corpus.documents import read_documents
+from tokpack_core.corpus.field_names import no_language
 from tokpack_core.corpus.files import SourceFile
 from tokpack_core.corpus.normalization import NormalizationChanges, NormalizationReport, normalize
 from tokpack_core.corpus.problems import Problems
@@ -125,7 +126,8 @@ def build(work: Workplace, corpus: str) -> Built:
     results = run_units(work.store, work.engine, units, work.on_progress)
     action = Action(STAGE, VERSION, inputs={"units": [str(ref) for ref in results.refs]})
     reports = tuple(ObjectFile(ref, REPORT) for ref in results.refs)
-    unit = Unit(action, partial(write_parts, work.store, results.refs), reads=reports)
+    first = sources[inventory[0].name] if inventory else None
+    unit = Unit(action, partial(write_parts, work.store, results.refs, config.lang_field, first), reads=reports)
     return finish(work, asset_key(corpus), unit, results)
 
 
@@ -149,6 +151,7 @@ def write_unit(
     report = NormalizationReport()
     changed: list[pa.RecordBatch] = []
     writer = PartWriter(folder, PART_SCHEMA if config.content_field is None else CONTENT_PART_SCHEMA)
+    with_language = 0
     options = ReadConfig(**config.model_dump(include=set(ReadConfig.model_fields)))
     for source, file in inputs:
         normalize_one = partial(with_normalized, config, file.name)
@@ -157,6 +160,7 @@ def write_unit(
             normalize_one, batches, pa.RecordBatch.get_total_buffer_size, threads
         ):
             report.add(normalized["lang"], changes)
+            with_language += len(batch) - batch["lang"].null_count
             writer.write(normalized)
             if sum(map(len, changed)) < CHANGED_DOCUMENTS:
                 raw, new = text_blocks(batch), text_blocks(normalized)
@@ -167,7 +171,8 @@ def write_unit(
     sample = pa.Table.from_batches(changed, schema=CHANGED_SCHEMA).slice(0, CHANGED_DOCUMENTS)
     pq.write_table(sample, folder / CHANGED, compression="zstd")
     write_json(folder / REPORT, {"reading": problems.to_json(), "normalization": report.to_json(top=None)})
-    return {"parts": writer.parts, **totals(writer.parts)}
+    named = {} if config.lang_field is None else {"documents_with_language": with_language}
+    return {"parts": writer.parts, **totals(writer.parts), **named}
 
 
 def read_source(
@@ -290,11 +295,16 @@ def totals(rows: list[dict[str, Any]]) -> dict[str, int]:
     return {column: sum(row[column] for row in rows) for column in PARTS_SCHEMA.names[3:]}
 
 
-def write_parts(store: Store, refs: list[ObjectRef], folder: Path) -> dict[str, Any]:
+def write_parts(
+    store: Store, refs: list[ObjectRef], lang_field: str | None, first: SourceFile | None, folder: Path
+) -> dict[str, Any]:
+    """`first`: the first file, of which a warning names the fields."""
     rows: list[dict[str, Any]] = []
     problems, report = Problems(), NormalizationReport()
+    with_language = 0
     for ref in refs:
         manifest = objects.read_manifest(store, ref)
+        with_language += manifest.counts.get("documents_with_language", 1)  # of older units nothing is known
         for part in manifest.counts["parts"]:
             rows.append({"object": str(ref), "sha256": manifest.file(part["file"]).sha256, **part})
         found = read_json(objects.folder_of(store, ref) / REPORT)
@@ -302,7 +312,10 @@ def write_parts(store: Store, refs: list[ObjectRef], folder: Path) -> dict[str, 
         report.merge(NormalizationReport.from_json(found["normalization"]))
     pq.write_table(pa.Table.from_pylist(rows, schema=PARTS_SCHEMA), folder / "parts.parquet", compression="zstd")
     write_json(folder / REPORT, {"reading": problems.to_json(), "normalization": report.to_json()})
-    return {"parts": len(rows), **totals(rows), "problems": problems.to_json(), "normalization": report.to_json()}
+    found = {"parts": len(rows), **totals(rows), "problems": problems.to_json(), "normalization": report.to_json()}
+    if lang_field is None or first is None or with_language or not problems.documents:
+        return found
+    return found | {"reading_warnings": [no_language(lang_field, first)]}
 
 
 def read_parts(store: Store, folder: Path) -> list[Part]:
