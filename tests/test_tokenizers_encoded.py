@@ -15,6 +15,7 @@ from tokpack_core.tokenizers.byteification.token_bytes import (
     CHARACTER_TO_BYTE,
     ByteDecoder,
     byte_level_bytes,
+    byte_level_tokens,
     vocabulary_table,
 )
 from tokpack_core.tokenizers.encoded import Encoded, concatenate, from_lists
@@ -88,3 +89,14 @@ def test_the_byte_level_alphabet_is_that_of_gpt2() -> None:
     assert byte_level_bytes("Ċ") == b"\n"
     assert byte_level_bytes("ä½łå¥½") == "你好".encode()
     assert byte_level_bytes("你") is None
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(
+        st.text(st.one_of(st.sampled_from(sorted(CHARACTER_TO_BYTE)), st.sampled_from("ſ\u0100\u0144你🙂 "))),
+        max_size=9,
+    )
+)
+def test_many_tokens_of_that_alphabet_are_read_as_each_of_them_is(names: list[str]) -> None:
+    assert byte_level_tokens(pa.array(names, pa.string())).to_pylist() == list(map(byte_level_bytes, names))

@@ -5,7 +5,7 @@ import gc
 import signal
 import sys
 
-OBJECTS_BETWEEN_COLLECTIONS = 200_000
+OBJECTS_BETWEEN_COLLECTIONS = 400_000
 """Python's 700 would look for cycles through all that is imported and held, again and again: a tenth of a short run."""
 PROGRAM = "tokpack"
 

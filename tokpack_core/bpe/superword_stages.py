@@ -8,11 +8,14 @@ takes what only a later one makes; where that fails, or no merge crosses words, 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tokpack_core.bpe.encoder import BpeModel
-from tokpack_core.bpe.superword_encoder import MergeList, SuperwordEncoder
-from tokpack_core.bpe.superword_units import JoinablePieces
+
+if TYPE_CHECKING:
+    from tokpack_core.bpe.superword_encoder import SuperwordEncoder
 
 
 def staged_encoder(model: BpeModel, splits: tuple[str, ...], tokens: dict[int, bytes]) -> SuperwordEncoder | None:
@@ -23,6 +26,10 @@ def staged_encoder(model: BpeModel, splits: tuple[str, ...], tokens: dict[int, b
     stage = first_superword(model, tokens)
     if stage is None:
         return None
+    # These load kernels, which most models have no use for.
+    from tokpack_core.bpe.superword_encoder import MergeList, SuperwordEncoder
+    from tokpack_core.bpe.superword_units import JoinablePieces
+
     words = BpeModel(model.byte_ids, model.left[:stage], model.right[:stage], model.token[:stage], model.rank[:stage])
     later = MergeList(model.left[stage:], model.right[stage:], model.token[stage:])
     return SuperwordEncoder(JoinablePieces(words, splits, tokens), later)
@@ -33,8 +40,9 @@ def first_superword(model: BpeModel, tokens: dict[int, bytes]) -> int | None:
 
     White space alone, such as two line ends with a space between, is no superword.
     """
-    made = (tokens[token].decode(errors="replace").strip() for token in model.token.tolist())
-    stage = next((place for place, token in enumerate(made) if " " in token), None)
+    made = map(tokens.__getitem__, model.token.tolist())
+    later = ((place, token) for place, token in enumerate(made) if b" " in token[1:])
+    stage = next((place for place, token in later if " " in token.decode(errors="replace").strip()), None)
     if stage is None or model.whole or (np.diff(model.rank) <= 0).any():
         return None
     earlier = np.concatenate([model.left[:stage], model.right[:stage]])

@@ -16,24 +16,29 @@ Loading and checking cost about a second, so this waits until the library has en
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 from tokenizers import Tokenizer as Engine
 from tokenizers import models
 
+from tokpack_core.allocator import give_back_freed_memory
+from tokpack_core.bpe.collection_pause import without_collection
 from tokpack_core.bpe.regex_syntax import Unsupported
 from tokpack_core.tokenizers.added_tokens import AddedTokens, added_tokens
 from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_texts
 from tokpack_core.tokenizers.byte_bpe.pretokenizer_steps import pretokenizer_steps
-from tokpack_core.tokenizers.byteification.token_bytes import BYTE_TO_CHARACTER, byte_level_bytes
+from tokpack_core.tokenizers.byteification.token_bytes import BYTE_TO_CHARACTER, byte_level_tokens
 from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart, same_ids
 from tokpack_core.tokenizers.encoding_errors import EncodingError
-from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of
+from tokpack_core.tokenizers.huggingface.tokenizer_json import description_and_model
 from tokpack_core.tokenizers.library_texts import ForLibrary, Prepare, form_and_texts, normalized_by, unchanged
 
 if TYPE_CHECKING:
@@ -126,7 +131,9 @@ class FastEngine:
     def _load(self, by_library: Encode) -> None:
         with self._loading:
             if not self._tried:
-                self._choose(by_library)
+                with without_collection():
+                    self._choose(by_library)
+                give_back_freed_memory()
                 self._tried = True
 
     def _choose(self, by_library: Encode) -> None:
@@ -162,28 +169,39 @@ class FastEngine:
 
 def equal_encoder(engine: Engine, by_library: Encode) -> ExactBpe | None:
     """An encoder that gives the library's ids on all hard texts, or None."""
-    description = description_of(engine)
+    description, model = description_and_model(engine)
     steps = pretokenizer_steps(description["pre_tokenizer"])
     found = None if steps is None else form_and_texts(engine, description, steps.for_library)
-    if steps is None or found is None or not plain_byte_bpe(description["model"]):
+    if steps is None or found is None:
         return None
-    splits, (form, for_library) = steps.patterns, found
-    # These load kernels, which small texts have no use for.
-    from tokpack_core.bpe.encoder import ByteBpeEncoder
-    from tokpack_core.bpe.superword_stages import staged_encoder
-
-    model = bpe_model(description["model"])
+    form, for_library = found
+    prepared = normalized_by(engine, form)
     try:
-        encoder = ByteBpeEncoder(model, splits)
-        staged = staged_encoder(model, splits, contents(description["model"]))
+        exact = encoder_of(orjson.loads(model), steps.patterns, by_library, for_library, prepared)
     except Unsupported:
         return None
-    listed, prepared = description["added_tokens"], normalized_by(engine, form)
-    exact = ExactBpe(model, splits, encoder, by_library, for_library, prepared, staged=staged)
+    del model  # the largest part of a file, of which the encoder has what it needs
+    listed = description["added_tokens"]
     normalize = engine.normalizer.normalize_str if engine.normalizer else None
     with_added = replace(exact, added=added_tokens(listed, normalize, prepared), split_otherwise=steps.for_library)
     contents_of_added = [token["content"] for token in listed]
     return if_equal(with_added, contents_of_added) or if_equal(exact, contents_of_added)
+
+
+def encoder_of(
+    model: dict[str, Any], splits: tuple[str, ...], by_library: Encode, for_library: ForLibrary, prepared: Prepare
+) -> ExactBpe:
+    """The encoder of a tokenizer.json's model, not compared with anything yet. Raises Unsupported for another model."""
+    if not plain_byte_bpe(model):
+        raise Unsupported("a model with more than merges of bytes")
+    # These load kernels, which small texts have no use for.
+    from tokpack_core.bpe.encoder import ByteBpeEncoder
+    from tokpack_core.bpe.superword_stages import staged_encoder
+
+    merges = bpe_model(model)
+    encoder = ByteBpeEncoder(merges, splits)
+    staged = staged_encoder(merges, splits, {number: token for token, number in spelled_tokens(model["vocab"])})
+    return ExactBpe(merges, splits, encoder, by_library, for_library, prepared, staged=staged)
 
 
 def exact_rank_encoder(ranks: dict[bytes, int], splits: tuple[str, ...], by_library: Encode) -> ExactBpe | None:
@@ -240,22 +258,24 @@ def bpe_model(model: dict[str, Any]) -> BpeModel:
 
     ids: dict[str, int] = model["vocab"]
     pairs = [merge if isinstance(merge, list) else merge.split(" ") for merge in model["merges"]]
+    firsts, seconds = [first for first, _ in pairs], [second for _, second in pairs]
     left, right, token = (
-        np.array([(ids[first], ids[second], ids[first + second]) for first, second in pairs], np.int32).reshape(-1, 3).T
+        np.fromiter(map(ids.__getitem__, names), np.int32, len(pairs))
+        for names in (firsts, seconds, map(add, firsts, seconds))
     )
     unknown = ids.get(model.get("unk_token") or "", -1)
-    whole = ((byte_level_bytes(name), token_id) for name, token_id in ids.items()) if model.get("ignore_merges") else ()
+    whole = spelled_tokens(ids) if model.get("ignore_merges") else ()
     return BpeModel(
         np.array([ids.get(BYTE_TO_CHARACTER[byte], unknown) for byte in range(256)], np.int32),
-        np.ascontiguousarray(left),
-        np.ascontiguousarray(right),
-        np.ascontiguousarray(token),
+        left,
+        right,
+        token,
         np.arange(left.size, dtype=np.int32),
-        tuple((content, token_id) for content, token_id in whole if content),
+        tuple((token, token_id) for token, token_id in whole if token),
     )
 
 
-def contents(model: dict[str, Any]) -> dict[int, bytes]:
-    """The bytes of the tokens that are written in the byte-level alphabet, by id."""
-    spelled = ((token_id, byte_level_bytes(name)) for name, token_id in model["vocab"].items())
-    return {token_id: token for token_id, token in spelled if token is not None}
+def spelled_tokens(ids: dict[str, int]) -> Iterator[tuple[bytes, int]]:
+    """Bytes and id of the tokens that are written in the byte-level alphabet."""
+    tokens = byte_level_tokens(pa.array(list(ids), pa.string())).to_pylist()
+    return ((token, token_id) for token, token_id in zip(tokens, ids.values(), strict=True) if token is not None)

@@ -169,12 +169,13 @@ def tokenizer_json(model: BpeModel, splits: tuple[str, ...]) -> bytes:
         raise Unsupported("bytes without a token")
     names = {int(model.byte_ids[byte]): BYTE_TO_CHARACTER[byte] for byte in range(256)}
     merges = []
-    for row in np.argsort(model.rank, kind="stable").tolist():
-        pair = names.get(int(model.left[row])), names.get(int(model.right[row]))
-        if pair[0] is None or pair[1] is None:
+    order = np.argsort(model.rank, kind="stable")
+    for left, right, token in np.stack([model.left, model.right, model.token], axis=1)[order].tolist():
+        first, second = names.get(left), names.get(right)
+        if first is None or second is None:
             raise Unsupported("a merge of what is no token yet")
-        names.setdefault(int(model.token[row]), pair[0] + pair[1])
-        merges.append(pair)
+        names.setdefault(token, first + second)
+        merges.append((first, second))
     for content, token_id in model.whole:
         names[token_id] = "".join(BYTE_TO_CHARACTER[byte] for byte in content)
     if splits == (PRETOKENIZERS["gpt2"],):

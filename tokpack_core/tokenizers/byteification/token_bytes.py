@@ -15,7 +15,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from tokpack_core.corpus.text_buffers import text_array, text_buffers
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.protocol import VOCABULARY_SCHEMA
@@ -30,6 +32,9 @@ BYTE_TO_CHARACTER = {byte: character for character, byte in CHARACTER_TO_BYTE.it
 ALPHABET = "".join(BYTE_TO_CHARACTER[byte] for byte in range(256))
 """A code page, so that Python's codecs translate tokens."""
 CODES = codecs.charmap_build(ALPHABET)
+BYTE_OF_CHARACTER = np.full(0x100 + len(SHIFTED) + 1, -1, np.int16)
+"""By code point, -1 for what is not of the alphabet; the last one stands for all behind it."""
+BYTE_OF_CHARACTER[list(map(ord, CHARACTER_TO_BYTE))] = list(CHARACTER_TO_BYTE.values())
 
 BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 BYTE_PIECE_LENGTH = len("<0x00>")
@@ -42,6 +47,18 @@ def byte_level_bytes(token: str) -> bytes | None:
         return codecs.charmap_encode(token, "strict", CODES)[0]
     except UnicodeEncodeError:
         return None
+
+
+def byte_level_tokens(names: pa.Array) -> pa.Array:
+    """The same of many tokens (string array): binary, null where a character is not of that alphabet."""
+    data, offsets = text_buffers(names)
+    characters = np.frombuffer(data.tobytes().decode().encode("utf-32-le"), "<u4")
+    found = BYTE_OF_CHARACTER[np.minimum(characters, BYTE_OF_CHARACTER.size - 1)]
+    starts_character = (data & 0xC0) != 0x80
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(starts_character)])[offsets]
+    other = np.concatenate([np.zeros(1, np.int64), np.cumsum(found < 0)])[before]
+    tokens = text_array(found.astype(np.uint8), before, pa.binary())
+    return pc.if_else(pa.array(np.diff(other) == 0), tokens, None)
 
 
 def byte_level_name(token: bytes) -> str:

@@ -26,24 +26,19 @@ import pyarrow.parquet as pq
 from tokenizers import Tokenizer as Engine
 from tokenizers import decoders, models
 
+from tokpack_core.allocator import give_back_freed_memory
 from tokpack_core.config import REGEX, UnicodeForm
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.byte_bpe.engine import ExactBpe, FastEngine
-from tokpack_core.tokenizers.byteification.token_bytes import (
-    META_SPACE,
-    ByteDecoder,
-    byte_level_bytes,
-    byte_piece,
-    unknown_id,
-    vocabulary_table,
-)
+from tokpack_core.tokenizers.byteification.token_bytes import ByteDecoder, unknown_id
 from tokpack_core.tokenizers.encoded import Encoded, common_beginnings, concatenate, encode_apart, from_lists
 from tokpack_core.tokenizers.encoding_errors import lists_or_error
 from tokpack_core.tokenizers.huggingface import gpt2_files
 from tokpack_core.tokenizers.huggingface.listed_tokens import add_listed
 from tokpack_core.tokenizers.huggingface.special_ids import may_have_role, special_id
 from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of
+from tokpack_core.tokenizers.huggingface.vocabulary import vocabulary_of
 from tokpack_core.tokenizers.long_documents import encode_bounded
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
 from tokpack_core.tokenizers.text_batches import text_batches
@@ -74,8 +69,9 @@ class HuggingFaceTokenizer:
         }
         self.unicode: UnicodeForm = form_applied(engine.normalizer.normalize_str) if engine.normalizer else "none"
         self._byte_level = isinstance(engine.decoder, decoders.ByteLevel)
-        self._prefix: str = getattr(engine.model, "continuing_subword_prefix", None) or ""
-        self._vocabulary = self._build_vocabulary()
+        prefix: str = getattr(engine.model, "continuing_subword_prefix", None) or ""
+        self._vocabulary = vocabulary_of(engine, self._byte_level, prefix)
+        give_back_freed_memory()
         self.vocab_size = int(self._vocabulary["id"][-1].as_py()) + 1
         self._byte_decoder = ByteDecoder(self._vocabulary, self.vocab_size) if self._byte_level else None
 
@@ -175,37 +171,6 @@ class HuggingFaceTokenizer:
             pq.write_table(self._merges, folder / MERGES_FILE_NAME, compression="zstd")
         write_metadata(folder, self._metadata, self.special_tokens, tokenizer_class="PreTrainedTokenizerFast")
 
-    def _build_vocabulary(self) -> pa.Table:
-        added = self._engine.get_added_tokens_decoder()
-        tokens = {token_id: text for text, token_id in self._engine.get_vocab(with_added_tokens=False).items()}
-        content = {token_id: self._text_bytes(text) for token_id, text in tokens.items()}
-        specials = {token_id for token_id, token in added.items() if token.special}
-        # Gemma's runs of spaces are added tokens, written as its other entries are.
-        content |= {
-            token_id: token.content.encode() if token.special or self._byte_level else self._text_bytes(token.content)
-            for token_id, token in added.items()
-        }
-        ids = sorted(content)
-        return vocabulary_table(
-            ids,
-            [content[token_id] for token_id in ids],
-            [token_id in specials for token_id in ids],
-            [
-                token_id not in added and not self._byte_level and byte_piece(tokens[token_id]) is not None
-                for token_id in ids
-            ],
-        )
-
-    def _text_bytes(self, token: str) -> bytes:
-        """Bytes of text that a vocabulary entry stands for; for what is not byte-level the nearest that can be said."""
-        if self._byte_level:
-            undone = byte_level_bytes(token)
-            return token.encode() if undone is None else undone
-        byte = byte_piece(token)
-        if byte is not None:
-            return byte
-        return token.removeprefix(self._prefix).replace(META_SPACE, " ").encode()
-
 
 def load_huggingface(path: Path, metadata: Metadata, published: Mapping[str, str] | None) -> HuggingFaceTokenizer:
     """Open a tokenizer.json of any model type, or GPT-2's vocab.json and merges.txt.
@@ -217,6 +182,7 @@ def load_huggingface(path: Path, metadata: Metadata, published: Mapping[str, str
     try:
         of_gpt2 = gpt2_files.is_vocabulary(path)
         engine = gpt2_files.read_gpt2_files(path) if of_gpt2 else Engine.from_buffer(path.read_bytes())
+        give_back_freed_memory()
         engine.no_truncation()
         engine.no_padding()
         if isinstance(engine.model, models.BPE):

@@ -11,11 +11,29 @@ from tokenizers import Tokenizer as Engine
 
 from tokpack_core.config import UnicodeForm
 
+MODEL = b',"model":'
+
 
 def description_of(engine: Engine) -> dict[str, Any]:
     """The content, read from bytes: a string with letters of many scripts takes four bytes a character."""
     content: dict[str, Any] = orjson.loads(engine.__getstate__())
     return content
+
+
+def description_and_model(engine: Engine) -> tuple[dict[str, Any], bytes]:
+    """The content without the model, and the model as it is written.
+
+    Its merges, hundreds of thousands of small lists, would take ten times the memory.
+    """
+    file: bytes = engine.__getstate__()
+    model = file.index(MODEL)  # the last key; within a string its quotes would be escaped
+    content: dict[str, Any] = orjson.loads(file[:model] + b"}")
+    return content, file[model + len(MODEL) : -1]
+
+
+def with_model(description: dict[str, Any], model: bytes) -> bytes:
+    """The file of both, as `description_and_model` parts them."""
+    return b"".join([orjson.dumps(description)[:-1], MODEL, model, b"}"])
 
 
 def normalizer_of(unicode: UnicodeForm) -> normalizers.Normalizer | None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import threading
 
 import numpy as np
-import orjson
 import pyarrow as pa
 from tokenizers import Tokenizer as Engine
 
@@ -22,7 +21,7 @@ from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.byte_bpe.gigatoken_engine import LONG, OTHER_IDS, LearningEngines, without_special_tokens
 from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart, same_ids
-from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of
+from tokpack_core.tokenizers.huggingface.tokenizer_json import description_and_model, with_model
 from tokpack_core.tokenizers.sentencepiece.stock_long_texts import equal_stock_long_encoder, texts_to_compare
 
 
@@ -43,11 +42,11 @@ class StockFileEngine:
 
     def choose(self) -> EncoderChoice:
         """Takes gigatoken for short texts if it gives the same ids, and says so."""
-        description = description_of(self._engine)
+        description, model = description_and_model(self._engine)
         compared = texts_to_compare(description)
         description["added_tokens"] = without_special_tokens(description)
         try:
-            engines = LearningEngines(orjson.dumps(description))
+            engines = LearningEngines(with_model(description, model))
         except RuntimeError:
             return EncoderChoice("tokenizers")
         if not same_ids(engines.encode(compared), self._by_library(compared)):
