@@ -18,7 +18,7 @@ from tokpack_core.tokenizers.byteification.token_bytes import (
     byte_level_tokens,
     vocabulary_table,
 )
-from tokpack_core.tokenizers.encoded import Encoded, concatenate, from_lists
+from tokpack_core.tokenizers.encoded import Encoded, concatenate, encode_apart, from_lists
 from tokpack_core.tokenizers.text_batches import text_batches
 
 
@@ -100,3 +100,18 @@ def test_the_byte_level_alphabet_is_that_of_gpt2() -> None:
 )
 def test_many_tokens_of_that_alphabet_are_read_as_each_of_them_is(names: list[str]) -> None:
     assert byte_level_tokens(pa.array(names, pa.string())).to_pylist() == list(map(byte_level_bytes, names))
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.tuples(st.text("abc", max_size=4), st.booleans(), st.booleans()), max_size=40))
+def test_documents_that_are_encoded_apart_keep_their_places(documents: list[tuple[str, bool, bool]]) -> None:
+    texts, *masks = zip(*documents, strict=True) if documents else ((), (), ())
+    encoded = encode_apart(
+        pa.array(texts, pa.string()),
+        [np.array(mask, bool) for mask in masks],
+        lambda some: from_lists([[0, *text.encode()] for text in some.to_pylist()]),
+        lambda some: from_lists([list(text.encode()) for text in some.to_pylist()]),
+    )
+    expected = [[0] * (one or other) + list(text.encode()) for text, one, other in documents]
+    assert [encoded.ids[start:stop].tolist() for start, stop in pairwise(encoded.offsets)] == expected
+    assert (encoded.ids.dtype, encoded.offsets.dtype) == (np.int32, np.int64)

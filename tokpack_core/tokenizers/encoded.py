@@ -12,6 +12,8 @@ import pyarrow as pa
 
 Bools = npt.NDArray[np.bool_]
 MOST_SEARCHED = 16
+MOST_RUNS = 8
+"""Of documents for one encoder, up to which each is a call, which takes half a millisecond; more of them are copied."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,9 @@ def encode_apart(texts: pa.Array, masks: Iterable[Bools], by_one: Encode, by_oth
     if not chosen.any():
         return by_other(texts)
     borders = [0, *(np.flatnonzero(np.diff(chosen)) + 1).tolist(), len(chosen)]
+    if len(borders) > MOST_RUNS:
+        parts = [encode(texts.filter(pa.array(of_it))) for encode, of_it in ((by_one, chosen), (by_other, ~chosen))]
+        return documents_of(concatenate(parts), np.argsort(np.argsort(~chosen, kind="stable")))
     runs = ((start, texts.slice(start, stop - start)) for start, stop in pairwise(borders))
     return concatenate((by_one if chosen[start] else by_other)(run) for start, run in runs)
 
