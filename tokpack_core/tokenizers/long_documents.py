@@ -13,8 +13,10 @@ document. A part may only end where no token can cross, which depends on the fam
   Japanese, since no piece is of two scripts; where sums of scores are exact (see `exact_scores`), for else starting
   anew can turn a near tie, and the text is not cut.
 
+- a tokenizer.json of another's making: where its steps say so (see `huggingface.cut_places`).
+
 A document that has no such place in reach is encoded whole, by an encoder of our own if there is one (`LongTexts` of
-SentencePiece).
+SentencePiece), or by the library if there is memory for it; else that is an error, which says how to leave it out.
 """
 
 from __future__ import annotations
@@ -26,8 +28,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tokpack_core.available_memory import available_bytes
 from tokpack_core.corpus.text_buffers import text_array, text_buffers
 from tokpack_core.tokenizers.encoded import Encoded, concatenate
+from tokpack_core.tokenizers.encoding_errors import SHOWN, EncodingError
 from tokpack_core.tokenizers.text_batches import BATCH_BYTES, text_batches
 
 UNIGRAM = re.compile(r"(?<=\S)(?= )|(?<=[\n。，！？])(?=[ぁ-ゖァ-ヺ一-鿿])")
@@ -42,6 +46,10 @@ PLACES = {
 }
 LONG = 1 << 20
 """Bytes of a text from which on an encoder of our own is worth loading for the sake of memory."""
+UNCHECKED = 1 << 22
+"""Bytes of a text that a library is given without asking for memory."""
+TIMES = 70
+"""Bytes of memory that a library takes for each byte of a text that it does not split."""
 BEHIND = 8
 """Bytes before a place that its expression may look at: two characters."""
 SEARCHED = 1 << 10
@@ -53,19 +61,25 @@ CONTINUES, CONTINUATION = 0xC0, 0x80
 def encode_bounded(
     encode_batch: Callable[[pa.Array], Encoded],
     texts: pa.Array,
-    family: str,
+    places: str | re.Pattern[str] | None,
     limit: int = BATCH_BYTES,
     encode_long: Callable[[pa.Array], Encoded] | None = None,
 ) -> Encoded:
     """Encode in batches of at most `limit` bytes; a longer document in parts, if its family has places to cut.
 
-    `encode_long` takes what is left of LONG bytes and more, one text at a time.
+    places: a family, or an expression for places to cut at. `encode_long` takes what is left of LONG bytes and more,
+    one text at a time.
+
+    Raises EncodingError for a document that `encode_batch` would have to take whole, and that memory is too short for.
     """
-    place = PLACES.get(family)
+    place = PLACES.get(places) if isinstance(places, str) else places
 
     def encode_any(batch: pa.Array) -> Encoded:
         alone = encode_long is not None and len(batch) == 1 and batch.nbytes > LONG
-        return encode_long(batch) if encode_long and alone else encode_batch(batch)
+        if encode_long and alone:
+            return encode_long(batch)
+        require_memory(batch)
+        return encode_batch(batch)
 
     def encode(batch: pa.Array) -> Encoded:
         if place is None or len(batch) > 1:
@@ -77,6 +91,21 @@ def encode_bounded(
         return Encoded(ids, np.array([0, ids.size], np.int64))
 
     return concatenate(map(encode, text_batches(texts, limit)))
+
+
+def require_memory(batch: pa.Array) -> None:
+    """Raises EncodingError if a library would take more memory for a long text than there is."""
+    data, _ = text_buffers(batch)
+    size = data.size
+    available = available_bytes() if len(batch) == 1 and size > UNCHECKED else None
+    if available is not None and size * TIMES > available:
+        raise EncodingError(
+            f"its {size / 1e6:.0f} MB cannot be cut where its tokenizer would not notice, and whole they take about "
+            f"{size * TIMES / 1e9:.1f} GB of memory, of which {available / 1e9:.1f} GB are free: split the text, or "
+            f"set `max_document_bytes` (--max-document-bytes) to {max(available // TIMES, 1)} and `on_error: skip` "
+            "(--on-error skip) to leave out and count what is longer",
+            data[: 4 * SHOWN].tobytes().decode(errors="ignore")[:SHOWN],
+        )
 
 
 def in_parts(texts: pa.Array, place: re.Pattern[str], length: int) -> tuple[pa.Array, npt.NDArray[np.int64]]:

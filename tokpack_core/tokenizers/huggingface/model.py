@@ -13,9 +13,10 @@ Byte-level BPE is encoded by our own encoder once there is enough text to pay fo
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -35,11 +36,12 @@ from tokpack_core.tokenizers.byteification.token_bytes import ByteDecoder, unkno
 from tokpack_core.tokenizers.encoded import Encoded, common_beginnings, concatenate, encode_apart, from_lists
 from tokpack_core.tokenizers.encoding_errors import lists_or_error
 from tokpack_core.tokenizers.huggingface import gpt2_files
+from tokpack_core.tokenizers.huggingface.cut_places import cut_place
 from tokpack_core.tokenizers.huggingface.listed_tokens import add_listed
 from tokpack_core.tokenizers.huggingface.special_ids import may_have_role, special_id
 from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of
 from tokpack_core.tokenizers.huggingface.vocabulary import vocabulary_of
-from tokpack_core.tokenizers.long_documents import encode_bounded
+from tokpack_core.tokenizers.long_documents import PLACES, encode_bounded
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
 from tokpack_core.tokenizers.text_batches import text_batches
 from tokpack_core.tokenizers.unicode_forms import form_applied
@@ -106,9 +108,16 @@ class HuggingFaceTokenizer:
         def encode_batch(batch: pa.Array) -> Encoded:
             return from_lists(lists_or_error(partial(ids_of, self._engine), batch.to_pylist()))
 
+        return encode_bounded(encode_batch, texts, self._places)
+
+    @cached_property
+    def _places(self) -> str | re.Pattern[str] | None:
+        """Where long texts may be cut, as `encode_bounded` takes it."""
         # A regex of one's own may join what the published ones part.
         own_regex = self._metadata.settings.get("pretokenizer", "").startswith(REGEX)
-        return encode_bounded(encode_batch, texts, "" if own_regex else self.family)
+        if self.family in PLACES and not own_regex:
+            return self.family
+        return cut_place(self._engine, description_of(self._engine))
 
     def encode_with_special_tokens(self, texts: pa.Array) -> Encoded:
         """As `encode`, but special tokens in text are matched as the library matches them."""

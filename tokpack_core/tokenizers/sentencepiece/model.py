@@ -37,7 +37,7 @@ from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.byte_bpe.engine import WORTH_LOADING
 from tokpack_core.tokenizers.byteification.token_bytes import META_SPACE, ByteDecoder, byte_piece, vocabulary_table
 from tokpack_core.tokenizers.encoded import Encoded, from_lists
-from tokpack_core.tokenizers.long_documents import LONG, character_end, encode_bounded
+from tokpack_core.tokenizers.long_documents import LONG, character_end, encode_bounded, require_memory
 from tokpack_core.tokenizers.metadata import Metadata, kept_languages, left_out, write_metadata
 from tokpack_core.tokenizers.sentencepiece.exact_scores import (
     EXACT_UNITS,
@@ -241,6 +241,7 @@ class SentencePieceTokenizer:
         """The ids of `_encode_batch` for one long text, by our own encoder if the model has one."""
         long = self._long_texts()
         if long is None:
+            require_memory(batch)
             return self._encode_batch(batch)
         if self._apart is None or not pc.match_substring_regex(batch, self._apart.pattern)[0].as_py():
             ids = long.encode(batch)
