@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 CAPABILITIES = ("corpus", "tokenizers", "bpe", "vocabulary", "comparison", "packing", "megatron", "training", "vision")
-GROUND = ("allocator", "config", "errors", "installation", "verdict")
+GROUND = ("allocator", "available_memory", "config", "errors", "installation", "verdict")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(GROUND, GROUND),
     **dict.fromkeys(CAPABILITIES, (*GROUND, *CAPABILITIES)),
