@@ -27,7 +27,8 @@ OFTEN = 32
 
 
 def learn_merges_in_python(words: Mapping[bytes, int], settings: MergeSettings) -> Merges:
-    alphabet = bytes(sorted({*settings.alphabet, *b"".join(words)}, key=BYTE_LEVEL_ORDER.index))
+    seen = np.bincount(np.frombuffer(b"".join(words), np.uint8), minlength=256)
+    alphabet = bytes(byte for byte in BYTE_LEVEL_ORDER if seen[byte] or byte in settings.alphabet)
     vocabulary = Vocabulary(settings, [bytes([byte]) for byte in alphabet])
     with without_collection():
         left = Words(vocabulary, *spelled(words, alphabet))
@@ -36,8 +37,8 @@ def learn_merges_in_python(words: Mapping[bytes, int], settings: MergeSettings) 
         while least > vocabulary.least and not vocabulary.full:
             left = left.in_parts()
             least = merge_rare(vocabulary, left, least)
-    rows = np.array(vocabulary.merged, np.int64).reshape(-1, 3)
-    return Merges(vocabulary.tokens, rows[:, 0].astype(np.int32), rows[:, 1].astype(np.int32), rows[:, 2].copy())
+    lefts, rights = np.array(vocabulary.lefts, np.int32), np.array(vocabulary.rights, np.int32)
+    return Merges(vocabulary.tokens, lefts, rights, np.array(vocabulary.counts, np.int64))
 
 
 def merge_rare(vocabulary: Vocabulary, words: Words, most: int) -> int:

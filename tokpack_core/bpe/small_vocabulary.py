@@ -21,8 +21,10 @@ COMPLEMENT = bytes(255 - byte for byte in range(256))
 class Vocabulary:
     settings: MergeSettings
     tokens: list[bytes]
-    merged: list[tuple[int, int, int]] = field(default_factory=list)
-    """Left, right, count"""
+    lefts: list[int] = field(default_factory=list)
+    """[merges], as the following"""
+    rights: list[int] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.least = max(self.settings.min_frequency, 1)
@@ -40,14 +42,18 @@ class Vocabulary:
     def add(self, pair: int, count: int) -> int:
         """Merges a pair; returns the new token."""
         left, right = pair >> BITS, pair & RIGHT
-        self.merged.append((left, right, count))
+        self.lefts.append(left)
+        self.rights.append(right)
+        self.counts.append(count)
         self.tokens.append(self.tokens[left] + self.tokens[right])
         return len(self.tokens) - 1
 
     def add_all(self, pairs: Cells, count: int) -> None:
         """Merges pairs of the same count."""
         lefts, rights = (pairs >> BITS).tolist(), (pairs & RIGHT).tolist()
-        self.merged += zip(lefts, rights, repeat(count))
+        self.lefts += lefts
+        self.rights += rights
+        self.counts += repeat(count, len(lefts))
         tokens = self.tokens
         for left, right in zip(lefts, rights, strict=True):
             tokens.append(tokens[left] + tokens[right])

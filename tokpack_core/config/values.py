@@ -63,7 +63,6 @@ class Model(BaseModel):
         frozen=True,
         strict=False,
         allow_inf_nan=False,
-        use_attribute_docstrings=True,
         defer_build=True,
     )
 

@@ -60,7 +60,7 @@ def most_tokens(parameters: dict[str, Any]) -> int:
 class VisionConfig(BaseModel):
     """A scheme and what of its parameters differs from the published default."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     scheme: VisionScheme
     """The rule by which an image becomes tokens."""

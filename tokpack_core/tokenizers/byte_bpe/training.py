@@ -155,7 +155,8 @@ def as_engine(
     merges: Merges, special_tokens: list[str], splits: tuple[str, ...], unicode: UnicodeForm, unk: str | None = None
 ) -> Engine:
     names = [byte_level_name(token) for token in merges.tokens]
-    pairs = [(names[left], names[right]) for left, right in zip(merges.left, merges.right, strict=True)]
+    sides = ([names[token] for token in side.tolist()] for side in (merges.left, merges.right))
+    pairs = list(zip(*sides, strict=True))
     vocabulary = {name: token_id for token_id, name in enumerate([*special_tokens, *names])}
     unknown = None if len(merges.tokens) - merges.count.size == 256 else unk
     engine = Engine(models.BPE(vocabulary, pairs, unk_token=unknown))
