@@ -39,7 +39,7 @@ from tokpack_core.tokenizers.derived import derive
 from tokpack_core.tokenizers.protocol import Tokenizer, describe, missing_entries
 
 STAGE = "tokenizer_model"
-VERSION = 10
+VERSION = 11
 LARGE_SAMPLE = 10**6
 """Bytes from which training may take so long, in native code that heeds no interrupt, that it gets its own process."""
 JUDGED_ONLY = ("pretrained", "minimum_cost")

@@ -30,6 +30,7 @@ import pyarrow.compute as pc
 import regex
 from tokenizers import Tokenizer as Engine
 
+from tokpack_core.bpe.regex_splitting import compiled
 from tokpack_core.bpe.superword_merges import Supermerges, SupermergeSettings, append_supermerges, standing_alone
 from tokpack_core.bpe.superword_runs import run_spool
 from tokpack_core.bpe.text_spool import TextSpool, text_spool
@@ -39,7 +40,7 @@ from tokpack_core.tokenizers.agreement.normalization import differing_documents
 from tokpack_core.tokenizers.byteification.token_bytes import byte_level_name
 from tokpack_core.tokenizers.encoded import Encoded
 from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer
-from tokpack_core.tokenizers.huggingface.run_regex import run_splits
+from tokpack_core.tokenizers.huggingface.run_regex import of_words, run_pretokenizer
 
 FILE_NAME = "supertokens.json"
 WORD = regex.compile(r" ?[\p{Ll}\p{Lo}\p{M}][\p{L}\p{M}]*")
@@ -62,17 +63,20 @@ def extend(
     """The longer tokenizer, and the content of `supertokens.json`.
 
     `texts`: string arrays without nulls, which are read once and kept in a temporary file meanwhile. Raises InputError
-    for an empty text, or a tokenizer that is no byte-level BPE with one regex.
+    for an empty text, or a tokenizer that is no byte-level BPE.
     """
     exact = base.exact_bpe()
     if exact is None:
         raise InputError("only a tokenizer.json with a byte-level BPE that merges within words can be extended")
-    splits = run_splits(exact.splits, None)
+    *before, last = exact.splits
+    joined, apart = compiled(("|".join(of_words(last)),))[0], compiled(tuple(before))
     contents = [HOLE] * base.vocab_size
     for token_id, token in zip(*(base.vocabulary()[name].to_pylist() for name in ("id", "token")), strict=True):
         contents[token_id] = token or HOLE
     ordinary = set(exact.model.token.tolist()) | set(exact.model.byte_ids.tolist())
-    eligible = np.array([token_id in ordinary and is_word(token) for token_id, token in enumerate(contents)])
+    eligible = np.array(
+        [token_id in ordinary and may_join(token, joined, apart) for token_id, token in enumerate(contents)]
+    )
     workers = min(os.cpu_count() or 1, MOST_WORKERS)
     with text_spool() as spool, run_spool() as runs:
         for _ in spool.keeping(texts):
@@ -80,7 +84,7 @@ def extend(
         runs.collect(spool.again(), WholeWords(exact.encoder, exact.splits, contents, eligible), workers)
         settings = SupermergeSettings(limits.min_frequency, max_words=limits.max_words)
         found = append_supermerges(runs, standing_alone(contents), limits.top_k, settings)
-        longer = appended(base, contents, found, splits)
+        longer = appended(base, contents, found, exact.splits)
         parts = old_parts(found, base.vocab_size)
         text = figures(base, longer, parts, spool)
     if not text["bytes"]:
@@ -105,11 +109,18 @@ def extend(
     }
 
 
-def is_word(token: bytes) -> bool:
+def may_join(token: bytes, joined: Any, apart: list[Any]) -> bool:
+    """Whether a token is a word that the longer tokenizer's pretokenizer leaves together with its neighbours.
+
+    `joined`: the regex of these, of which marks by themselves may be none; `apart`: what splits text before it.
+    """
     try:
-        return WORD.fullmatch(token.decode()) is not None
+        text = token.decode()
     except UnicodeDecodeError:
         return False
+    if WORD.fullmatch(text) is None or any(pattern.fullmatch(text) for pattern in apart):
+        return False
+    return joined.fullmatch(text) is not None
 
 
 def appended(
@@ -124,9 +135,7 @@ def appended(
     written = [merge if isinstance(merge, list) else merge.split(" ") for merge in model["merges"]]
     new = [[names[left], names[right]] for left, right in zip(found.left.tolist(), found.right.tolist(), strict=True)]
     model["merges"] = written + new
-    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    split = {"type": "Split", "pattern": {"Regex": splits[0]}, "behavior": "Isolated", "invert": False}
-    content["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, byte_level]}
+    content["pre_tokenizer"] = run_pretokenizer(content["pre_tokenizer"], splits)
     metadata = replace(base.metadata, family="supertokens", ids={})
     return HuggingFaceTokenizer(
         Engine.from_str(json.dumps(content, ensure_ascii=False)), metadata, "the longer tokenizer"
