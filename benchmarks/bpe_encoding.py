@@ -30,7 +30,7 @@ from tokenizers import pre_tokenizers
 from tokpack_core.bpe.encoder import ByteBpeEncoder
 from tokpack_core.config import SpecialTokens, TrainConfig
 from tokpack_core.tokenizers import registry
-from tokpack_core.tokenizers.byte_bpe.engine import bpe_model
+from tokpack_core.tokenizers.byte_bpe.file_model import bpe_model
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS, SPLITS
 
 SLOW_PART = 1_500_000

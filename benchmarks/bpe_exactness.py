@@ -27,7 +27,7 @@ from tokpack_core.bpe.encoder import ByteBpeEncoder
 from tokpack_core.config import SpecialTokens, TrainConfig
 from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.agreement.hard_texts import hard_texts
-from tokpack_core.tokenizers.byte_bpe.engine import bpe_model
+from tokpack_core.tokenizers.byte_bpe.file_model import bpe_model
 from tokpack_core.tokenizers.pretokenizers import splits_of
 
 BATCH = 2_000_000

@@ -24,7 +24,8 @@ from tokpack_core.config import SpecialTokens, TrainConfig
 from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.agreement.hard_texts import hard_texts
 from tokpack_core.tokenizers.byte_bpe import engine as byte_bpe_engine
-from tokpack_core.tokenizers.byte_bpe.engine import bpe_model, equal_encoder
+from tokpack_core.tokenizers.byte_bpe.engine import equal_encoder
+from tokpack_core.tokenizers.byte_bpe.file_model import bpe_model
 from tokpack_core.tokenizers.byteification.token_bytes import byte_level_bytes
 from tokpack_core.tokenizers.encoded import Encoded, from_lists
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS, SPLITS

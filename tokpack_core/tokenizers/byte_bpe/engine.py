@@ -16,13 +16,10 @@ Loading and checking cost about a second, so this waits until the library has en
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import add
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import orjson
 import pyarrow as pa
 from tokenizers import Tokenizer as Engine
@@ -34,8 +31,8 @@ from tokpack_core.bpe.regex_syntax import Unsupported
 from tokpack_core.tokenizers.added_tokens import AddedTokens, added_tokens
 from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.agreement.hard_texts import hard_texts, random_texts
+from tokpack_core.tokenizers.byte_bpe.file_model import bpe_model, go_across_words, plain_byte_bpe, spelled_tokens
 from tokpack_core.tokenizers.byte_bpe.pretokenizer_steps import pretokenizer_steps
-from tokpack_core.tokenizers.byteification.token_bytes import BYTE_TO_CHARACTER, byte_level_tokens
 from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart, same_ids
 from tokpack_core.tokenizers.encoding_errors import EncodingError
 from tokpack_core.tokenizers.huggingface.tokenizer_json import description_and_model
@@ -48,9 +45,6 @@ if TYPE_CHECKING:
 
 WORTH_LOADING = 2**20
 """Bytes of text that the library encodes before."""
-EXTRAS = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
-BYTES_OF_TEXT = (*range(0xC0), *range(0xC2, 0xF5))
-"""Those that UTF-8 has: an alphabet learned from text has no others."""
 
 
 @dataclass(frozen=True)
@@ -196,11 +190,14 @@ def encoder_of(
         raise Unsupported("a model with more than merges of bytes")
     # These load kernels, which small texts have no use for.
     from tokpack_core.bpe.encoder import ByteBpeEncoder
-    from tokpack_core.bpe.superword_stages import staged_encoder
 
     merges = bpe_model(model)
     encoder = ByteBpeEncoder(merges, splits)
-    staged = staged_encoder(merges, splits, {number: token for token, number in spelled_tokens(model["vocab"])})
+    staged = None
+    if go_across_words(model["vocab"]):
+        from tokpack_core.bpe.superword_stages import staged_encoder
+
+        staged = staged_encoder(merges, splits, {number: token for token, number in spelled_tokens(model["vocab"])})
     return ExactBpe(merges, splits, encoder, by_library, for_library, prepared, staged=staged)
 
 
@@ -239,43 +236,3 @@ def with_faster(exact: ExactBpe, texts: pa.Array) -> ExactBpe:
         if not same_ids(faster.encode(compared), exact.encoder.encode(compared)):
             return replace(exact, warnings=(OTHER_IDS,))
     return replace(exact, faster=faster)
-
-
-def plain_byte_bpe(model: dict[str, Any]) -> bool:
-    return (
-        model["type"] == "BPE"
-        and not any(model.get(extra) for extra in EXTRAS)
-        and not model.get("fuse_unk")
-        and (
-            model.get("unk_token") in model["vocab"]
-            or all(BYTE_TO_CHARACTER[byte] in model["vocab"] for byte in BYTES_OF_TEXT)
-        )
-    )
-
-
-def bpe_model(model: dict[str, Any]) -> BpeModel:
-    from tokpack_core.bpe.encoder import BpeModel
-
-    ids: dict[str, int] = model["vocab"]
-    pairs = [merge if isinstance(merge, list) else merge.split(" ") for merge in model["merges"]]
-    firsts, seconds = [first for first, _ in pairs], [second for _, second in pairs]
-    left, right, token = (
-        np.fromiter(map(ids.__getitem__, names), np.int32, len(pairs))
-        for names in (firsts, seconds, map(add, firsts, seconds))
-    )
-    unknown = ids.get(model.get("unk_token") or "", -1)
-    whole = spelled_tokens(ids) if model.get("ignore_merges") else ()
-    return BpeModel(
-        np.array([ids.get(BYTE_TO_CHARACTER[byte], unknown) for byte in range(256)], np.int32),
-        left,
-        right,
-        token,
-        np.arange(left.size, dtype=np.int32),
-        tuple((token, token_id) for token, token_id in whole if token),
-    )
-
-
-def spelled_tokens(ids: dict[str, int]) -> Iterator[tuple[bytes, int]]:
-    """Bytes and id of the tokens that are written in the byte-level alphabet."""
-    tokens = byte_level_tokens(pa.array(list(ids), pa.string())).to_pylist()
-    return ((token, token_id) for token, token_id in zip(tokens, ids.values(), strict=True) if token is not None)
