@@ -115,3 +115,31 @@ def test_an_interrupt_does_not_wait_for_an_item_that_never_comes() -> None:
         signal.signal(signal.SIGALRM, previous)
         never.set()
     assert time.monotonic() - begin < 20
+
+
+def test_a_pipeline_within_one_that_ended_ends_at_its_next_item() -> None:
+    begun, ended = threading.Barrier(3), threading.Semaphore(0)
+
+    def unit(number: int) -> int:
+        begun.wait(10)
+        try:
+            return sum(map_in_threads(lambda item: item, count(), weightless, 1 + number))
+        finally:
+            ended.release()
+
+    def units() -> Iterator[int]:
+        yield from (0, 1)
+        begun.wait(10)
+        raise InputError("the third unit is wrong")
+
+    results = map_in_threads(unit, units(), weightless, 2)
+    previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.alarm(1)
+        with pytest.raises(KeyboardInterrupt):
+            next(results)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
+    assert ended.acquire(timeout=10)
+    assert ended.acquire(timeout=10)

@@ -6,6 +6,7 @@ library changed; it is then shown as stale, and trained again on request only.
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from functools import lru_cache, partial
 from pathlib import Path
@@ -45,6 +46,7 @@ LARGE_SAMPLE = 10**6
 JUDGED_ONLY = ("pretrained", "minimum_cost")
 """Families that no text shapes; their sample is what they are judged on."""
 LIBRARIES = ("tokenizers", "sentencepiece", "tiktoken")
+loading = threading.Lock()
 REPORTED_BY_CONFIG = {
     "train_on",
     "sample_bytes",
@@ -226,10 +228,15 @@ def recorded_sample(work: Workplace, tokenizer: str) -> list[SamplePart]:
     return [SamplePart(**part) for part in inputs]
 
 
-@lru_cache(maxsize=1)
 def load(folder: Path) -> Tokenizer:
     """A published tokenizer; its special tokens stand in its own files.
 
     The newest one is kept: choosing and proving its encoder costs a process more than a unit of text.
     """
+    with loading:
+        return load_anew(folder)
+
+
+@lru_cache(maxsize=1)
+def load_anew(folder: Path) -> Tokenizer:
     return registry.load(folder, SpecialTokens())

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -24,9 +24,13 @@ from tokpack_core.store.actions import Action
 from tokpack_core.store.leases import Lease
 from tokpack_core.store.objects import ObjectFile, ObjectRef
 from tokpack_core.store.store import MARKER, Store
+from tokpack_core.threads import map_in_threads
 
 SMALL_WORK = 4 * 10**6
 """Bytes of input below which starting worker processes, about 2 s, costs more than it gains."""
+
+MOST_THREADS = 4
+"""Units at work in one process: more would wait for Python's lock."""
 
 Build = Callable[..., dict[str, Any]]
 """Writes files into an empty folder and returns the counts for the manifest; picklable, of an installed package."""
@@ -41,7 +45,7 @@ class Unit:
         build: does the work.
         weight: bytes of input, for progress.
         reads: files of the store that `build` opens.
-        in_threads: `build` takes `threads`, how many of them it may use.
+        in_threads: `build` takes `threads`, how many of them it may use, and releases Python's lock.
     """
 
     action: Action
@@ -167,18 +171,26 @@ def build_units(
     total = sum(unit.weight for unit in units)
     if total < SMALL_WORK:
         engine = LocalEngine(1)
-    threads = threads_of_each(engine, len(units))
     begin = time.monotonic()
     done = 0
     built: dict[str, ObjectRef] = {}
-    work = partial(run_unit_in_worker, store, lease.name)
-    built_so = [with_threads(unit, threads) for unit in units]
-    for number, (unit, ref) in enumerate(zip(units, engine.map(work, built_so), strict=True), 1):
+    refs = map_units(engine, partial(run_unit_in_worker, store, lease.name), units)
+    for number, (unit, ref) in enumerate(zip(units, refs, strict=True), 1):
         built[unit.action.key] = ref
         done += unit.weight
         seconds = time.monotonic() - begin
         on_progress(Progress(unit.action.stage, number, len(units), done, total, seconds))
     return built
+
+
+def map_units(engine: Engine, work: Callable[[Unit], ObjectRef], units: Sequence[Unit]) -> Iterator[ObjectRef]:
+    """Where a few units are at work at a time that release Python's lock, threads are spared the start of processes."""
+    threads = threads_of_each(engine, len(units))
+    built_so = [with_threads(unit, threads) for unit in units]
+    few = isinstance(engine, LocalEngine) and 1 < min(engine.workers, len(units)) <= MOST_THREADS
+    if few and all(unit.in_threads for unit in units):
+        return map_in_threads(work, built_so, lambda unit: 0, min(engine.workers, len(units)))
+    return engine.map(work, built_so)
 
 
 def with_threads(unit: Unit, threads: int) -> Unit:
