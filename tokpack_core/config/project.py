@@ -56,7 +56,8 @@ class EngineConfig(Model):
     """Where units of work run; shapes no bytes."""
 
     name: Literal["local", "ray"] = "local"
-    """local: processes on this machine; ray: tasks on a Ray cluster."""
+    """local: processes on this machine, or threads where text is normalized or encoded with 2 to 4 workers; ray: tasks
+    on a Ray cluster."""
     address: str = "auto"
     """ray: the cluster, as `ray.init` takes it; `auto` is the one that runs on this machine."""
 
