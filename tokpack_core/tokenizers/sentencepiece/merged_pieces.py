@@ -6,6 +6,8 @@ merges apply, the lowest rank first. A character that is not known stays bytes.
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -30,10 +32,16 @@ class Merges:
 
     characters: AbstractSet[bytes]
     """Those that are symbols; all others stay bytes."""
-    rows: list[tuple[bytes, bytes, int]]
-    """Two symbols that become one, and the rank of that, from 0 on."""
+    rows: Iterable[tuple[bytes, bytes, int]]
+    """Two symbols that become one, and the rank of that, from 0 on; of several for the same two the last counts."""
     ids: dict[bytes, int]
     """Of what merges give, and of characters; one without an id is written with those of its bytes."""
+
+
+def last_of_each_pair(rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    keys = rows[::-1, 0].astype(np.int64) << 32 | rows[::-1, 1]
+    last = rows.shape[0] - 1 - np.unique(keys, return_index=True)[1]
+    return rows[np.sort(last)]
 
 
 class MergedPieces:
@@ -47,16 +55,17 @@ class MergedPieces:
         """`apart`: bytes, score and id of pieces that are found first, from left to right the longest, and that nothing
         merges with; byte_ids: [256]; window: bytes that are merged at a time."""
         symbols = {bytes([byte]): byte for byte in range(256)}
-        rows: list[tuple[int, int, int, int]] = []  # left, right, what they become, rank
+        rows = array("i")  # left, right, what they become, rank
         for content in sorted(merges.characters):
             for stop in range(2, len(content) + 1):
                 if content[:stop] not in symbols:
                     symbols[content[:stop]] = len(symbols)
-                    rows.append((symbols[content[: stop - 1]], content[stop - 1], symbols[content[:stop]], 0))
+                    rows.extend((symbols[content[: stop - 1]], content[stop - 1], symbols[content[:stop]], 0))
         for content in merges.ids:
             symbols.setdefault(content, len(symbols))
-        rows += [(symbols[left], symbols[right], symbols[left + right], rank + 1) for left, right, rank in merges.rows]
-        left, right, token, rank = np.array(rows, np.int32).reshape(-1, 4).T.copy()
+        for first, second, place in merges.rows:
+            rows.extend((symbols[first], symbols[second], symbols[first + second], place + 1))
+        left, right, token, rank = last_of_each_pair(np.array(rows, np.int32).reshape(-1, 4)).T.copy()
         model = BpeModel(np.arange(256, dtype=np.int32), left, right, token, rank)
         self._merges = np.full((1 << max(4 * left.size, 16).bit_length(), 2), FREE, np.int64)
         fill_merges(self._merges, left, right, rank, token)

@@ -30,6 +30,7 @@ import pyarrow.compute as pc
 import sentencepiece
 from numpy.typing import NDArray
 
+from tokpack_core.allocator import give_back_freed_memory
 from tokpack_core.config import UnicodeForm
 from tokpack_core.corpus.text_buffers import text_array, text_buffers
 from tokpack_core.errors import InputError
@@ -255,6 +256,7 @@ class SentencePieceTokenizer:
         with self._loading_long:
             if not self._tried_long:
                 self._long = equal_long_texts(self._model, self._engine)
+                give_back_freed_memory()
                 self._tried_long = True
         return self._long
 

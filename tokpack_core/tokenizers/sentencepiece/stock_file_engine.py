@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from tokenizers import Tokenizer as Engine
 
+from tokpack_core.allocator import give_back_freed_memory
 from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.byte_bpe.gigatoken_engine import LONG, OTHER_IDS, LearningEngines, without_special_tokens
@@ -58,5 +59,6 @@ class StockFileEngine:
         with self._loading:
             if not self._tried:
                 self._long = equal_stock_long_encoder(self._engine, self._by_library)
+                give_back_freed_memory()
                 self._tried = True
         return (self._long or self._by_library)(texts)

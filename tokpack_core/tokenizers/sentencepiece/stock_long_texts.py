@@ -9,6 +9,7 @@ Not for a file whose normalizer or pretokenizer does more, nor one that lacks a 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -125,23 +126,19 @@ def merges_of(model: dict[str, Any]) -> tuple[Merges, Ids]:
     vocabulary: dict[str, int] = model["vocab"]
     if any(model.get(extra) for extra in EXTRAS):
         raise Unsupported("a BPE with extras")
-    ranks = {
-        (left, right): rank
-        for rank, (left, right) in enumerate(
-            merge if isinstance(merge, list) else merge.split(" ") for merge in model["merges"]
-        )
-    }
-    characters = {text for text in vocabulary if len(text) == 1}
-    known = characters.union(*ranks, (left + right for left, right in ranks))
+    characters = {text.encode() for text in vocabulary if len(text) == 1}
     by_byte = {byte_piece(text): token for text, token in vocabulary.items()}
     missing = [byte for byte in BYTES_OF_TEXT if bytes([byte]) not in by_byte]
-    if any(byte >= ASCII or chr(byte) not in characters for byte in missing):
+    if any(byte >= ASCII or bytes([byte]) not in characters for byte in missing):
         raise Unsupported("characters without a token")
-    if any(byte_piece(side) is not None for pair in ranks for side in pair):
-        raise Unsupported("byte pieces that merge")
-    merges = Merges(
-        {character.encode() for character in characters},
-        [(left.encode(), right.encode(), rank) for (left, right), rank in ranks.items()],
-        {text.encode(): vocabulary[text] for text in known},
-    )
-    return merges, np.array([by_byte.get(bytes([byte]), 0) for byte in range(256)], np.int32)
+    byte_ids = np.array([by_byte.get(bytes([byte]), 0) for byte in range(256)], np.int32)
+    ids = {text.encode(): token for text, token in vocabulary.items()}
+    return Merges(characters, pairs(model["merges"]), ids), byte_ids
+
+
+def pairs(merges: list[Any]) -> Iterator[tuple[bytes, bytes, int]]:
+    for rank, merge in enumerate(merges):
+        left, right = merge if isinstance(merge, list) else merge.split(" ")
+        if byte_piece(left) or byte_piece(right):
+            raise Unsupported("byte pieces that merge")
+        yield left.encode(), right.encode(), rank
