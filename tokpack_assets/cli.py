@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from typer.main import get_command_name
+from typer.models import CommandInfo
 
 from tokpack_core.cli.app import app as core
 from tokpack_core.cli.options import AsJson, show_errors
@@ -111,8 +113,18 @@ def refuse_other_encodings(arguments: list[str]) -> None:
             raise InputError(f"the argument {argument} is no UTF-8 and names no file that exists: write it in UTF-8")
 
 
+def asked_for(arguments: list[str]) -> list[CommandInfo]:
+    """The command that is named, or all: to make the options of all takes longer than a small command."""
+    named = [command for command in core.registered_commands if name_of(command) in arguments[:1]]
+    return named or core.registered_commands
+
+
+def name_of(command: CommandInfo) -> str:
+    return command.name or get_command_name(command.callback.__name__ if command.callback else "")
+
+
 def main() -> None:
-    app.registered_commands += core.registered_commands
+    app.registered_commands += asked_for(sys.argv[1:])
     app.registered_groups += core.registered_groups
     try:
         with show_errors("--json" in sys.argv):

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 SECONDS_BETWEEN_LINES = 30.0
 
@@ -27,6 +26,9 @@ def progress(label: str, total: int, unit: str, quiet: bool) -> Iterator[OnDone]
     if quiet:
         yield lambda done: None
     elif console.is_terminal:
+        # Nobody else needs the bar, which takes as long to import as a small file takes to read.
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
         columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rate]}")]
         with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bars:
             task = bars.add_task(label, total=total, rate="")
