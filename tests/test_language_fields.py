@@ -75,5 +75,15 @@ def test_a_corpus_whose_field_no_document_has(tmp_path: Path) -> None:
     said = " ".join(tokpack(project.folder, "build", "normalized_corpus/docs", store=project.store).out.split())
     assert "normalized_corpus/docs: no document has a language in 'language', which `lang_field` names;" in said
     assert "'lang'" in said
-    project.edit("lang_field: language", "lang_field: lang")
-    assert "reading_warnings" not in project.build("normalized_corpus/docs")["normalized_corpus/docs"].counts
+    key = "normalized_corpus/docs"
+    project.edit("    lang_field: language\n", "")
+    first = project.build(key)[key]
+    assert first.warnings == ()
+    project.edit("    id_field: id\n", "    id_field: id\n    lang_field: other\n")
+    second = project.build(key)[key]
+    assert second.entry.object == first.entry.object
+    assert [said.split(",")[0] for said in second.warnings] == ["no document has a language in 'other'"]
+    assert project.build(key)[key].warnings == second.warnings
+    project.edit("lang_field: other", "metadata_fields: [nothing, lang]")
+    (said,) = project.build(key)[key].warnings
+    assert said.startswith("no document has a value in 'nothing', which `metadata_fields` names; the fields of ")

@@ -34,8 +34,8 @@ def asset_metadata(built: Built, seconds: float, instance: dg.DagsterInstance) -
         shown["stale"] = f"kept, though {built.stale}; train again with {again}"
     if built.counts.get("encoder_warnings"):
         shown["encoder_warnings"] = "; ".join(built.counts["encoder_warnings"])
-    if built.counts.get("reading_warnings"):
-        shown["reading_warnings"] = "; ".join(built.counts["reading_warnings"])
+    if built.warnings:
+        shown["reading_warnings"] = "; ".join(built.warnings)
     shown |= tokenizer_links(built, instance) | OF_STAGE[built.entry.object.stage](built)
     rows = [{"asset": key, "version": version[:SHORT]} for key, version in built.made_from.items()]
     return shown | {

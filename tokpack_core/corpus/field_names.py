@@ -18,13 +18,22 @@ MOST_NAMED = 20
 
 def no_language(lang_field: str, file: SourceFile) -> str:
     """That no document has a language in that field; `file` is the first one that was read."""
+    return f"no document has a language in {lang_field!r}, which `lang_field` names{fields_of(file)}"
+
+
+def no_metadata(names: list[str], file: SourceFile) -> str:
+    """The same of fields of metadata."""
+    absent = ", ".join(map(repr, names))
+    return f"no document has a value in {absent}, which `metadata_fields` names{fields_of(file)}"
+
+
+def fields_of(file: SourceFile) -> str:
     try:
         with file.opened() as path:
             names = field_names(path)
     except (InputError, OSError, ValueError, pa.ArrowException):
         names = []
-    have = f"; the fields of {file.shown} are {', '.join(map(repr, names[:MOST_NAMED]))}" if names else ""
-    return f"no document has a language in {lang_field!r}, which `lang_field` names{have}"
+    return f"; the fields of {file.shown} are {', '.join(map(repr, names[:MOST_NAMED]))}" if names else ""
 
 
 def field_names(path: Path) -> list[str]:

@@ -51,6 +51,7 @@ class Built:
         stale: why the asset is out of date though it was kept, if it is.
         code_version: number of the stage's code that made it.
         made_from: versions (digests) of the assets that it was made from, by key.
+        warnings: sentences on its configuration, which its files do not show.
     """
 
     asset: str
@@ -63,6 +64,7 @@ class Built:
     stale: str | None = None
     code_version: int = 0
     made_from: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
     @property
     def counts(self) -> dict[str, Any]:

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -32,7 +33,7 @@ from tokpack_core.corpus.content import (
 )
 from tokpack_core.corpus.document_hash import text_ids
 from tokpack_core.corpus.documents import read_documents
-from tokpack_core.corpus.field_names import no_language
+from tokpack_core.corpus.field_names import no_language, no_metadata
 from tokpack_core.corpus.files import SourceFile
 from tokpack_core.corpus.normalization import NormalizationChanges, NormalizationReport, normalize
 from tokpack_core.corpus.problems import Problems
@@ -43,7 +44,7 @@ from tokpack_core.stages.asset import Built, Workplace, current, finish, read_js
 from tokpack_core.stages.corpus import InventoryFile, read_inventory
 from tokpack_core.stages.runs import cut_runs
 from tokpack_core.stages.unit import Unit, run_units
-from tokpack_core.store import objects
+from tokpack_core.store import actions, objects
 from tokpack_core.store.actions import Action, library_versions
 from tokpack_core.store.files import sha256_of
 from tokpack_core.store.objects import ObjectFile, ObjectRef
@@ -126,9 +127,12 @@ def build(work: Workplace, corpus: str) -> Built:
     results = run_units(work.store, work.engine, units, work.on_progress)
     action = Action(STAGE, VERSION, inputs={"units": [str(ref) for ref in results.refs]})
     reports = tuple(ObjectFile(ref, REPORT) for ref in results.refs)
-    first = sources[inventory[0].name] if inventory else None
-    unit = Unit(action, partial(write_parts, work.store, results.refs, config.lang_field, first), reads=reports)
-    return finish(work, asset_key(corpus), unit, results)
+    unit = Unit(action, partial(write_parts, work.store, results.refs), reads=reports)
+    built = finish(work, asset_key(corpus), unit, results)
+    if not inventory:
+        return built
+    made = list(zip(results.refs, [unit.action.key for unit in units], strict=True))
+    return replace(built, warnings=reading_warnings(work.store, config, made, sources[inventory[0].name]))
 
 
 def make_unit(config: CorpusConfig, run: list[InventoryFile], sources: dict[str, SourceFile]) -> Unit:
@@ -151,7 +155,7 @@ def write_unit(
     report = NormalizationReport()
     changed: list[pa.RecordBatch] = []
     writer = PartWriter(folder, PART_SCHEMA if config.content_field is None else CONTENT_PART_SCHEMA)
-    with_language = 0
+    with_language, absent = 0, list(config.metadata_fields)
     options = ReadConfig(**config.model_dump(include=set(ReadConfig.model_fields)))
     for source, file in inputs:
         normalize_one = partial(with_normalized, config, file.name)
@@ -161,6 +165,7 @@ def write_unit(
         ):
             report.add(normalized["lang"], changes)
             with_language += len(batch) - batch["lang"].null_count
+            absent = [name for name in absent if is_absent(name, batch["metadata"])]
             writer.write(normalized)
             if sum(map(len, changed)) < CHANGED_DOCUMENTS:
                 raw, new = text_blocks(batch), text_blocks(normalized)
@@ -171,8 +176,14 @@ def write_unit(
     sample = pa.Table.from_batches(changed, schema=CHANGED_SCHEMA).slice(0, CHANGED_DOCUMENTS)
     pq.write_table(sample, folder / CHANGED, compression="zstd")
     write_json(folder / REPORT, {"reading": problems.to_json(), "normalization": report.to_json(top=None)})
-    named = {} if config.lang_field is None else {"documents_with_language": with_language}
+    named: dict[str, Any] = {} if config.lang_field is None else {"documents_with_language": with_language}
+    named |= {"absent_metadata": absent} if absent else {}
     return {"parts": writer.parts, **totals(writer.parts), **named}
+
+
+def is_absent(name: str, metadata: pa.Array) -> bool:
+    """Whether no document has a value in a field, by the JSON that metadata is."""
+    return bool(pc.all(pc.match_substring(metadata, f"{orjson.dumps(name).decode()}:null"), min_count=0).as_py())
 
 
 def read_source(
@@ -295,16 +306,11 @@ def totals(rows: list[dict[str, Any]]) -> dict[str, int]:
     return {column: sum(row[column] for row in rows) for column in PARTS_SCHEMA.names[3:]}
 
 
-def write_parts(
-    store: Store, refs: list[ObjectRef], lang_field: str | None, first: SourceFile | None, folder: Path
-) -> dict[str, Any]:
-    """`first`: the first file, of which a warning names the fields."""
+def write_parts(store: Store, refs: list[ObjectRef], folder: Path) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     problems, report = Problems(), NormalizationReport()
-    with_language = 0
     for ref in refs:
         manifest = objects.read_manifest(store, ref)
-        with_language += manifest.counts.get("documents_with_language", 1)  # of older units nothing is known
         for part in manifest.counts["parts"]:
             rows.append({"object": str(ref), "sha256": manifest.file(part["file"]).sha256, **part})
         found = read_json(objects.folder_of(store, ref) / REPORT)
@@ -312,10 +318,27 @@ def write_parts(
         report.merge(NormalizationReport.from_json(found["normalization"]))
     pq.write_table(pa.Table.from_pylist(rows, schema=PARTS_SCHEMA), folder / "parts.parquet", compression="zstd")
     write_json(folder / REPORT, {"reading": problems.to_json(), "normalization": report.to_json()})
-    found = {"parts": len(rows), **totals(rows), "problems": problems.to_json(), "normalization": report.to_json()}
-    if lang_field is None or first is None or with_language or not problems.documents:
-        return found
-    return found | {"reading_warnings": [no_language(lang_field, first)]}
+    return {"parts": len(rows), **totals(rows), "problems": problems.to_json(), "normalization": report.to_json()}
+
+
+def reading_warnings(
+    store: Store, config: CorpusConfig, made: list[tuple[ObjectRef, str]], first: SourceFile
+) -> tuple[str, ...]:
+    """A sentence for each kind of field that was named and that no document has a value in.
+
+    `made`: units with the keys of their actions, whose counts tell it: other fields may give the same parts. `first`:
+    the file of which the sentences name the fields.
+    """
+    if config.lang_field is None and not config.metadata_fields:
+        return ()
+    found = [counts for counts in (actions.counts_of(store, *one) for one in made) if counts["documents"]]
+    if not found:
+        return ()
+    # Of units that were made before this was counted, nothing is known.
+    unnamed = config.lang_field is not None and not any(counts.get("documents_with_language", 1) for counts in found)
+    absent = set(config.metadata_fields).intersection(*(counts.get("absent_metadata", ()) for counts in found))
+    said = [no_language(config.lang_field, first)] if unnamed and config.lang_field else []
+    return (*said, *([no_metadata(sorted(absent), first)] if absent else []))
 
 
 def read_parts(store: Store, folder: Path) -> list[Part]:
