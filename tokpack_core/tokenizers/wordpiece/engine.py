@@ -137,14 +137,19 @@ def is_one_class(step: dict[str, Any]) -> bool:
 
 def character_classes(engine: Engine) -> npt.NDArray[np.uint8]:
     """uint8 [0x110000]: what the library's pretokenizer does with each code point between two letters."""
-    codes = [code for span in ASKED for code in span]
-    pieces = engine.pre_tokenizer.pre_tokenize_str("\n".join(f"a{chr(code)}a" for code in codes))
-    spans = np.array([span for _, span in pieces], np.int64)
-    covered = np.zeros(4 * len(codes), np.int64)
-    covered[spans[:, 0]] = spans[:, 1] - spans[:, 0]
-    joined, middle = covered[::4] == 3, covered[1::4] == 1
+    codes = np.concatenate([np.arange(span.start, span.stop) for span in ASKED])
+    text = np.full(2 * codes.size + 1, ord("a"), "<u4")
+    text[1::2] = codes
+    pieces = engine.pre_tokenizer.pre_tokenize_str(text.tobytes().decode("utf-32-le"))
+    starts, stops = np.array([span for _, span in pieces], np.int64).T
+    alone = np.zeros(text.size, np.bool_)
+    alone[starts[stops - starts == 1]] = True
+    borders = np.zeros(text.size + 1, np.int64)
+    np.add.at(borders, starts, 1)
+    np.add.at(borders, stops, -1)
+    kept = np.cumsum(borders[:-1]) > 0
     classes = np.zeros(CODE_POINTS, np.uint8)
-    classes[codes] = np.where(joined, 0, np.where(middle, ALONE, DROPPED))
+    classes[codes] = np.where(alone, ALONE, np.where(kept, 0, DROPPED))[1::2]
     return classes
 
 
