@@ -3,9 +3,14 @@
 import orjson
 import pyarrow as pa
 import pytest
-from tokenizers import AddedToken, Tokenizer, models, normalizers
+from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
 
-from tokpack_core.tokenizers.huggingface.tokenizer_json import description_and_model, description_of, with_model
+from tokpack_core.tokenizers.huggingface.tokenizer_json import (
+    description_and_model,
+    description_of,
+    steps_before_model,
+    with_model,
+)
 from tokpack_core.tokenizers.huggingface.vocabulary import vocabulary_of
 
 EOD = "<|end|>"
@@ -61,9 +66,11 @@ def test_the_prefix_that_continues_a_word_is_no_text() -> None:
 @pytest.mark.parametrize("replaced", ['x","model":{"y', ',"model":'])
 def test_a_file_is_parted_from_its_model_and_put_together_again(replaced: str) -> None:
     engine = added_to(models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")]), AddedToken(replaced, special=True))
+    engine.pre_tokenizer = pre_tokenizers.Metaspace()
     engine.normalizer = normalizers.Replace(replaced, '"model"')
     description, model = description_and_model(engine)
     whole = description_of(engine)
     assert orjson.loads(with_model(description, model)) == whole
     assert orjson.loads(model) == whole.pop("model")
     assert description == whole
+    assert steps_before_model(engine) == {name: whole[name] for name in ("normalizer", "pre_tokenizer", "added_tokens")}

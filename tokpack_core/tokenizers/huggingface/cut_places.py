@@ -32,7 +32,7 @@ BEFORE = "".join(map(chr, range(0x21, 0x7F)))
 def cut_place(engine: Engine, description: dict[str, Any]) -> re.Pattern[str] | None:
     """An expression for such places (as `long_documents` takes it), or None if the file is not known to have any.
 
-    `description`: content of the engine's tokenizer.json.
+    `description`: of the engine's tokenizer.json what stands before the model.
     """
     pretokenizer, normalizer = description["pre_tokenizer"], description["normalizer"]
     splitting = None if pretokenizer is None else splits_before(steps_of(pretokenizer, "pretokenizers"))

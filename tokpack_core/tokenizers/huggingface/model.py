@@ -39,7 +39,7 @@ from tokpack_core.tokenizers.huggingface import gpt2_files
 from tokpack_core.tokenizers.huggingface.cut_places import cut_place
 from tokpack_core.tokenizers.huggingface.listed_tokens import add_listed
 from tokpack_core.tokenizers.huggingface.special_ids import may_have_role, special_id
-from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of
+from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of, steps_before_model
 from tokpack_core.tokenizers.huggingface.vocabulary import vocabulary_of
 from tokpack_core.tokenizers.long_documents import PLACES, encode_bounded
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
@@ -117,7 +117,7 @@ class HuggingFaceTokenizer:
         own_regex = self._metadata.settings.get("pretokenizer", "").startswith(REGEX)
         if self.family in PLACES and not own_regex:
             return self.family
-        return cut_place(self._engine, description_of(self._engine))
+        return cut_place(self._engine, steps_before_model(self._engine))
 
     def encode_with_special_tokens(self, texts: pa.Array) -> Encoded:
         """As `encode`, but special tokens in text are matched as the library matches them."""

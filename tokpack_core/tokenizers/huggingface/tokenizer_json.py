@@ -31,6 +31,23 @@ def description_and_model(engine: Engine) -> tuple[dict[str, Any], bytes]:
     return content, file[model + len(MODEL) : -1]
 
 
+def steps_before_model(engine: Engine) -> dict[str, Any]:
+    """Of the content what is done to text before the model: normalizer, pre_tokenizer and added_tokens.
+
+    The model, nearly all of the content, is not written out.
+    """
+    steps = {"normalizer": engine.normalizer, "pre_tokenizer": engine.pre_tokenizer}
+    content = {name: None if step is None else orjson.loads(step.__getstate__()) for name, step in steps.items()}
+    added = engine.get_added_tokens_decoder().items()
+    return content | {"added_tokens": [as_listed(number, token) for number, token in added]}
+
+
+def as_listed(number: int, token: AddedToken) -> dict[str, Any]:
+    """An added token as a tokenizer.json lists it."""
+    listed = {"id": number, "content": token.content, "special": token.special, "normalized": token.normalized}
+    return listed | {"lstrip": token.lstrip, "rstrip": token.rstrip, "single_word": token.single_word}
+
+
 def with_model(description: dict[str, Any], model: bytes) -> bytes:
     """The file of both, as `description_and_model` parts them."""
     return b"".join([orjson.dumps(description)[:-1], MODEL, model, b"}"])
