@@ -20,6 +20,7 @@ from tokpack_core.cli.options import (
     show_errors,
 )
 from tokpack_core.cli.read_options import AS_USUAL, Files, ReadOptions, with_read_options
+from tokpack_core.errors import InputError
 
 app = typer.Typer(add_completion=False)
 
@@ -85,6 +86,8 @@ def encode(
         from tokpack_core.engine import default_engine
 
         leave_pandas_out()
+        if not by_language and (read.lang_field is not None or read.lang is not None):
+            raise InputError("--lang-field and --lang are for --by-language, without which no language is asked for")
         cluster = cluster_of(engine, ray_address, workers)
         reading = read.open(files)
         options = command.EncodeOptions(

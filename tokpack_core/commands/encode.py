@@ -71,8 +71,6 @@ def encode(
         if cluster is not None:
             raise InputError("--engine ray is for documents of text: leave it out, or --vision")
         return encode_images(opened, reading, output, options.append_eod, quiet, vision)
-    if not options.by_language and (reading.options.lang_field is not None or reading.lang is not None):
-        raise InputError("--lang-field and --lang are for --by-language, without which no language is asked for")
     if options.by_language and reading.options.lang_field is None and reading.lang is None:
         raise InputError(
             "--by-language needs the language of each document: name its field with --lang-field, or --lang"
