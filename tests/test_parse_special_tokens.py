@@ -20,11 +20,13 @@ from tokpack_core.stages import tokenizer as tokenizer_stage
 from tokpack_core.stages.shards import read_shards
 from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.agreement.special_tokens_in_text import encode_with_special_tokens
-from tokpack_core.tokenizers.encoded import Encoded, common_beginnings
+from tokpack_core.tokenizers.encoded import Encoded, common_beginnings, from_lists
 from tokpack_core.tokenizers.framing import surrounded, without_last
+from tokpack_core.tokenizers.huggingface.model import HuggingFaceTokenizer, ids_of
 from tokpack_core.tokenizers.metadata import Metadata
 from tokpack_core.tokenizers.pretokenizers import PRETOKENIZERS
 from tokpack_core.tokenizers.protocol import Tokenizer
+from tokpack_core.tokenizers.text_batches import text_batches
 from tokpack_core.tokenizers.tiktoken.ranks import TiktokenTokenizer
 
 FAMILIES = [family for family in get_args(Family) if family not in ("pretrained", *DERIVED)]
@@ -82,6 +84,29 @@ def test_text_is_cut_at_special_tokens(family: Family) -> None:
     ]
     ordinary = tokenizer.encode(pa.array(TEXTS))
     assert not {eod, pad} & set(ordinary.ids.tolist())
+
+
+@pytest.mark.parametrize("family", ["byte_bpe", "wordpiece", "word"])
+def test_long_texts_are_cut_at_special_tokens_without_the_library(
+    family: Family, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = cast(HuggingFaceTokenizer, tokenizer_of(family))
+    assert tokenizer._special is not None
+    texts = pa.array([*TEXTS, *(f"{text}{EOD} {text}{PAD}{EOD[:-1]}\n{EOD}" for text in documents()[:9])])
+    expected = tokenizer.encode_with_special_tokens(texts)
+    monkeypatch.setattr("tokpack_core.tokenizers.huggingface.model.UNCHECKED", 0)
+    monkeypatch.setattr("tokpack_core.tokenizers.huggingface.model.text_batches", lambda some: text_batches(some, 1))
+    monkeypatch.setattr("tokpack_core.tokenizers.huggingface.model.ids_of", None)
+    monkeypatch.setattr(tokenizer._special, "_batch", 50)
+    monkeypatch.setattr(tokenizer, "encode", lambda some: given(tokenizer, some))
+    found = tokenizer.encode_with_special_tokens(texts)
+    assert found.ids.tolist() == expected.ids.tolist()
+    assert found.offsets.tolist() == expected.offsets.tolist()
+
+
+def given(tokenizer: HuggingFaceTokenizer, texts: pa.Array) -> Encoded:
+    """By the library, which reads all as text."""
+    return from_lists(ids_of(tokenizer._engine, texts.to_pylist()))
 
 
 def test_rank_files_are_cut_as_tiktoken_cuts() -> None:

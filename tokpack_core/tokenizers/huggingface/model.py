@@ -30,6 +30,7 @@ from tokenizers import decoders, models
 from tokpack_core.allocator import give_back_freed_memory
 from tokpack_core.config import REGEX, UnicodeForm
 from tokpack_core.errors import InputError
+from tokpack_core.tokenizers.added_tokens import SPECIAL, Search
 from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.byte_bpe.engine import ExactBpe, FastEngine
 from tokpack_core.tokenizers.byteification.token_bytes import ByteDecoder, unknown_id
@@ -41,12 +42,14 @@ from tokpack_core.tokenizers.huggingface.listed_tokens import add_listed
 from tokpack_core.tokenizers.huggingface.special_ids import may_have_role, special_id
 from tokpack_core.tokenizers.huggingface.tokenizer_json import description_of, steps_before_model
 from tokpack_core.tokenizers.huggingface.vocabulary import vocabulary_of
-from tokpack_core.tokenizers.long_documents import PLACES, encode_bounded
+from tokpack_core.tokenizers.long_documents import PLACES, UNCHECKED, encode_bounded, require_memory
 from tokpack_core.tokenizers.metadata import Metadata, write_metadata
 from tokpack_core.tokenizers.text_batches import text_batches
 from tokpack_core.tokenizers.unicode_forms import form_applied
 
 FILE_NAME = "tokenizer.json"
+FIRST = b'"prepend_scheme":"first"'
+"""In a file: what a text begins with is not what follows a special token begins with."""
 MERGES_FILE_NAME = "merges.parquet"
 MERGES_SCHEMA = pa.schema([("left", pa.int32()), ("right", pa.int32()), ("token", pa.int32()), ("count", pa.int64())])
 """Ids of the two tokens, of what they merge into, and occurrences of the pair when it was merged."""
@@ -133,8 +136,30 @@ class HuggingFaceTokenizer:
             self._matching = Engine.from_str(self._engine.to_str())
             self._matching.encode_special_tokens = False
         matching = self._matching
-        batches = (batch.to_pylist() for batch in text_batches(texts))
-        return concatenate(from_lists(lists_or_error(partial(ids_of, matching), batch)) for batch in batches)
+
+        def encode_batch(batch: pa.Array) -> Encoded:
+            if self._special is not None and len(batch) == 1 and batch.nbytes > UNCHECKED:
+                return self._special.around(batch, self.encode)
+            require_memory(batch)
+            return from_lists(lists_or_error(partial(ids_of, matching), batch.to_pylist()))
+
+        return concatenate(map(encode_batch, text_batches(texts)))
+
+    @cached_property
+    def _special(self) -> Search | None:
+        """What finds special tokens in long texts; None where the library must."""
+        listed = self._engine.get_added_tokens_decoder()
+        special = [token for token in listed.values() if token.special]
+        if any(token.lstrip or token.rstrip or token.single_word or token.normalized for token in special):
+            return None
+        if FIRST in self._engine.__getstate__():
+            return None
+        as_they_are = {
+            token.content.encode(): (key if token.special else SPECIAL)
+            for key, token in listed.items()
+            if not token.normalized
+        }
+        return Search(as_they_are)
 
     def added_around(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Ids that the file's post-processor puts before and after every text, such as BOS and EOS.
