@@ -10,7 +10,7 @@ characters that nothing combines with.
 
 Where gigatoken loads the tokenizer and gives the ids of our encoder, it takes its place (see `gigatoken_engine`).
 
-Loading and checking cost about a second, so this waits until the library has encoded some text.
+Loading and checking cost about half a second, so this waits until there is some text to encode.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from tokpack_core.bpe.superword_encoder import SuperwordEncoder
     from tokpack_core.tokenizers.byte_bpe.gigatoken_engine import GigatokenEncoder
 
-WORTH_LOADING = 2**20
-"""Bytes of text that the library encodes before."""
+WORTH_LOADING = 2**19
+"""Bytes of text that the library encodes before, in about as long as loading and checking take."""
 
 
 @dataclass(frozen=True)
