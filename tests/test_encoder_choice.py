@@ -141,9 +141,9 @@ def test_other_ids_are_a_warning_that_the_shards_keep(tmp_path: Path, monkeypatc
     monkeypatch.setattr(byte_bpe_engine, "WORTH_LOADING", 0)
     folder = project.build("tokenizer_model/bpe_600")["tokenizer_model/bpe_600"].folder
     part = read_parts(project.work().store, project.build("normalized_corpus/docs")["normalized_corpus/docs"].folder)[0]
-    tokenizer_stage.load.cache_clear()
+    tokenizer_stage.load_anew.cache_clear()
     counts = shards.write_shard(folder, shards.Framing(bos=False), part.path, part.sha256, tmp_path)
-    tokenizer_stage.load.cache_clear()
+    tokenizer_stage.load_anew.cache_clear()
     (warning,) = counts["encoder_warnings"]
     assert "gave other ids than the reference and is not used" in warning
     assert counts["encoder"] == "tokpack"
