@@ -59,7 +59,13 @@ def concatenate(parts: Iterable[Encoded]) -> Encoded:
     offsets = np.zeros(sum(map(len, lengths)) + 1, np.int64)
     if parts:
         np.cumsum(np.concatenate(lengths), out=offsets[1:])
-    ids = np.concatenate([part.ids for part in parts]) if parts else np.empty(0, np.int32)
+    ids = np.empty(offsets[-1], np.int32)  # what is not written to takes no memory
+    parts.reverse()
+    at = 0
+    while parts:  # and each part is let go once it is copied
+        part = parts.pop().ids
+        ids[at : at + part.size] = part
+        at += part.size
     return Encoded(ids, offsets)
 
 

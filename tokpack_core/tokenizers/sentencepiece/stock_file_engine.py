@@ -21,7 +21,7 @@ from tokpack_core.allocator import give_back_freed_memory
 from tokpack_core.corpus.text_buffers import text_buffers
 from tokpack_core.tokenizers.agreement.encoder_choice import EncoderChoice
 from tokpack_core.tokenizers.byte_bpe.gigatoken_engine import LONG, OTHER_IDS, LearningEngines, without_special_tokens
-from tokpack_core.tokenizers.encoded import Encode, Encoded, encode_apart, same_ids
+from tokpack_core.tokenizers.encoded import Encode, Encoded, concatenate, encode_apart, same_ids
 from tokpack_core.tokenizers.huggingface.tokenizer_json import description_and_model, with_model
 from tokpack_core.tokenizers.sentencepiece.stock_long_texts import equal_stock_long_encoder, texts_to_compare
 
@@ -61,4 +61,5 @@ class StockFileEngine:
                 self._long = equal_stock_long_encoder(self._engine, self._by_library)
                 give_back_freed_memory()
                 self._tried = True
-        return (self._long or self._by_library)(texts)
+        encode = self._long or self._by_library
+        return concatenate(encode(texts.slice(row, 1)) for row in range(len(texts)))

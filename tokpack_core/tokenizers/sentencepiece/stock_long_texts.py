@@ -137,7 +137,10 @@ def merges_of(model: dict[str, Any]) -> tuple[Merges, Ids]:
 
 
 def pairs(merges: list[Any]) -> Iterator[tuple[bytes, bytes, int]]:
-    for rank, merge in enumerate(merges):
+    """Empties the list: hundreds of thousands of small lists are let go as they are read."""
+    merges.reverse()
+    for rank in range(len(merges)):
+        merge = merges.pop()
         left, right = merge if isinstance(merge, list) else merge.split(" ")
         if byte_piece(left) or byte_piece(right):
             raise Unsupported("byte pieces that merge")
