@@ -181,7 +181,8 @@ def test_a_regex_that_the_file_would_read_otherwise_is_refused(pattern: str) -> 
     [
         ({"pretokenizer": r"regex:\p{L}(a"}, r"`regex:\\p{L}\(a` is no regular expression"),
         ({"pretokenizer": "regex:a*"}, "empty string"),
-        ({"pretokenizer": "gtp2"}, "did you mean `gpt2`"),
+        ({"pretokenizer": "gtp2"}, r"no pretokenizer `gtp2`; did you mean `gpt2`\? Known are gpt2, "),
+        ({"pretokenizer": "sentences"}, r"no pretokenizer `sentences`\. Known are gpt2, "),
         ({"digits": "pairs"}, "groups_left"),
         ({"alphabet": "seen_bytes"}, "unk"),
         ({"family": "sentencepiece_bpe", "tie_break": "lexicographic_smallest"}, "`tie_break` has no effect"),

@@ -20,7 +20,7 @@ def check_pretokenizer(pretokenizer: str) -> str:
             return pretokenizer
         near = get_close_matches(pretokenizer, PRETOKENIZERS, 1)
         raise ValueError(
-            f"there is no pretokenizer `{pretokenizer}`{f'; did you mean `{near[0]}`?' if near else ''} "
+            f"there is no pretokenizer `{pretokenizer}`{f'; did you mean `{near[0]}`?' if near else '.'} "
             f"Known are {', '.join(PRETOKENIZERS)} and {REGEX}PATTERN"
         )
     import regex
