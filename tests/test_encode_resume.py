@@ -14,6 +14,9 @@ import pytest
 from tests.command_line import EOD, TOKPACK, read_raw, refused, tokpack
 from tests.small_project import write_small_project
 from tests.test_merge import same_bytes
+from tokpack_core.commands.reading import open_reading
+from tokpack_core.config import ReadConfig
+from tokpack_core.errors import InputError
 
 DIES = """
 import os, sys
@@ -172,3 +175,16 @@ def test_a_full_disk_is_one_sentence_and_the_rest_is_resumed(folder: Path, tmp_p
     tokpack(folder, "encode", *arguments)
     tokpack(folder, "encode", "--tokenizer", "tok", "--on-error", "skip", "--output", tmp_path / "y", *NAMES)
     assert same_bytes(tmp_path / "x", tmp_path / "y")
+
+
+@pytest.mark.parametrize("hash_last", [True, False])
+def test_a_file_that_is_removed_while_it_is_read_is_named_with_the_remedy(tmp_path: Path, hash_last: bool) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("text", encoding="utf-8")
+    reading = open_reading([str(file)], ReadConfig(), None)
+    reading.hash_last = hash_last
+    documents = reading.documents(reading.files[0], reading.options, reading.problems, lambda done: None)
+    next(documents)
+    file.unlink()
+    with pytest.raises(InputError, match=r"a\.txt: the file can no longer be read \(No such file .*restore it and run"):
+        list(documents)

@@ -18,7 +18,7 @@ from tokpack_core.config import NormalizeConfig, ReadConfig, UnicodeForm
 from tokpack_core.corpus.content import has_content, text_blocks, with_text_blocks
 from tokpack_core.corpus.documents import read_documents
 from tokpack_core.corpus.field_names import no_language
-from tokpack_core.corpus.files import SourceFile, find_files, shown
+from tokpack_core.corpus.files import SourceFile, find_files, named_if_gone, shown
 from tokpack_core.corpus.problems import Problems
 from tokpack_core.corpus.ranges import RowRange
 from tokpack_core.corpus.small_normalization import SMALL, normalized_in_python
@@ -103,7 +103,8 @@ class Reading:
         """Adds a file to `inputs`, once."""
         named = input_name(file)
         if not any(entry["path"] == named for entry in self.inputs[-1:]):
-            self.inputs.append(describe_file(path) | {"path": named})
+            with named_if_gone(path):
+                self.inputs.append(describe_file(path) | {"path": named})
 
     def require_documents(self, problems: Problems) -> None:
         if problems.documents:

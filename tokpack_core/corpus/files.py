@@ -191,9 +191,22 @@ def identity(path: Path) -> Identity:
 
 
 def require_unchanged(path: Path, before: Identity) -> None:
-    """Raises InputError when a source file is not the one that it was before it was read."""
-    if identity(path) != before:
+    """Raises InputError when a source file is not the one that it was before it was read, or is gone."""
+    with named_if_gone(path):
+        now = identity(path)
+    if now != before:
         raise InputError(f"{path}: the file changed while it was read; run again when it is complete")
+
+
+@contextmanager
+def named_if_gone(path: Path) -> Iterator[None]:
+    """Raises InputError instead of what the system says of a source file that can no longer be read."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{path}: the file can no longer be read ({error.strerror}); restore it and run again"
+        ) from error
 
 
 def shown(path: str) -> str:
