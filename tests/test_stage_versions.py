@@ -30,7 +30,7 @@ OUTPUTS: dict[str, tuple[int, str]] = {
     "corpus/docs": (1, "15e5a6ac23486882"),
     "normalized_corpus/docs": (2, "b0a0bbeecfc5a786"),
     "tokenizer_model/bpe_600": (11, "6fa57141af34eb21"),
-    "vocabulary_report/bpe_600": (13, "2eea995363da1a42"),
+    "vocabulary_report/bpe_600": (14, "2eea995363da1a42"),
     "tokenized_shards/bpe_600/code": (1, "36b1978de8ce53df"),
     "tokenized_shards/bpe_600/docs": (1, "630aa512fc8635e9"),
     "packed_sequences/base": (3, "67fdd9e94a325643"),

@@ -8,7 +8,7 @@ import sentencepiece
 import tokenizers
 
 from tests.tokenizer_samples import SPECIAL_TOKENS, documents, train, trained
-from tokpack_core.config import Family, TrainConfig
+from tokpack_core.config import Family, SpecialTokens, TrainConfig
 from tokpack_core.tokenizers import registry
 from tokpack_core.tokenizers.common_hanzi import level_one_hanzi
 from tokpack_core.tokenizers.protocol import Tokenizer
@@ -61,6 +61,14 @@ def test_bytes_for_chinese_are_found() -> None:
     found = pits(only_english, "zh")
     assert not found["chinese_word"].passed
     assert "0 of the 3,755" in found["common_hanzi"].explanation
+
+
+@pytest.mark.parametrize("family", ["character", "word", "wordpiece"])
+def test_an_unknown_chinese_word_is_found(family: Family) -> None:
+    config = TrainConfig(family=family, vocab_size=300, special_tokens=SpecialTokens(eod="<eod>", unk="<unk>"))
+    found = pits(train(config, ["only english text here"] * 9), "zh")["chinese_word"]
+    assert not found.passed
+    assert found.explanation.startswith("你好 is <unk>")
 
 
 def test_word_pieces_lose_white_space_and_rare_characters() -> None:

@@ -48,7 +48,7 @@ from tokpack_core.vocabulary.sizes import first_texts
 
 STAGE = "vocabulary_report"
 UNIT_STAGE = "token_counts"
-VERSION = 13
+VERSION = 14
 REPORT, PAGE = "report.json", "report.html"
 ROUND_TRIP_DOCUMENTS = 200
 """Documents of a part whose round trip is tried."""
