@@ -43,7 +43,7 @@ class Levels:
             self.merge_all(waiting.those(waiting.sums == count).compact(), count)
 
     def merge_all(self, ready: Pairs, count: int) -> None:
-        """All pairs of that count, by their left symbols in order; `ready` holds those that occurred so often once."""
+        """All pairs of that count, by their left symbols in order; `ready`: those that had it when counted."""
         while ready.keys.size and not self.vocabulary.full:
             ready = self.standing(ready, count)
             if not ready.keys.size:
@@ -62,8 +62,7 @@ class Levels:
         words, known = self.words, len(self.vocabulary.tokens)
         merged: list[Pairs] = []
         later: list[Pairs] = []
-        waiting = len(self.waiting)
-        new = known
+        new, waiting_before = known, len(self.waiting)
         self.at_work[live.places] = True
         while live.keys.size:
             beaten = self.beaten(live)
@@ -82,7 +81,7 @@ class Levels:
                 more = born.those(first).compact()
                 self.at_work[more.places] = True
                 live = joined([live, more])
-        self.name(merged, count, known, [*self.waiting[waiting:], *later])
+        self.name(merged, count, known, [*self.waiting[waiting_before:], *later])
         return later
 
     def beaten(self, pairs: Pairs) -> Rows:
