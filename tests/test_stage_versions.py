@@ -26,9 +26,9 @@ VERSIONS = {
 }
 OUTPUTS: dict[str, tuple[int, str]] = {
     "corpus/code": (1, "ab6b0daf7b0e18c2"),
-    "normalized_corpus/code": (2, "c3d87902c31ebe7a"),
+    "normalized_corpus/code": (3, "c3d87902c31ebe7a"),
     "corpus/docs": (1, "15e5a6ac23486882"),
-    "normalized_corpus/docs": (2, "b0a0bbeecfc5a786"),
+    "normalized_corpus/docs": (3, "b0a0bbeecfc5a786"),
     "tokenizer_model/bpe_600": (11, "6fa57141af34eb21"),
     "vocabulary_report/bpe_600": (14, "2eea995363da1a42"),
     "tokenized_shards/bpe_600/code": (1, "36b1978de8ce53df"),

@@ -55,7 +55,7 @@ STAGE = "normalized_corpus"
 UNIT_STAGE = "normalized_part"
 REPORT = "report.json"
 CHANGED = "changed.parquet"
-VERSION = 2
+VERSION = 3
 
 UNIT_BYTES = 16 * 2**20
 """Aim for the source bytes of a unit: small corpora still keep several workers busy."""
