@@ -18,12 +18,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tokpack_core.bpe.continued_merges_kernel import NONE, replay
-from tokpack_core.bpe.merge_kernels import UNLIMITED, compacted, count_pairs
+from tokpack_core.bpe.continued_merges_kernel import NONE, Earlier, replay
+from tokpack_core.bpe.merge_kernels import UNLIMITED, Words, compacted, count_pairs
 from tokpack_core.bpe.merge_loop import MergeLoop
 from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, TIE_BREAKS, MergeSettings
 from tokpack_core.bpe.merges import as_symbols, byte_pairs, learn_merges
 from tokpack_core.bpe.pretoken_counts import PretokenCounts
+from tokpack_core.bpe.spelling_kernels import spelling_of
 
 BYTES = len(BYTE_LEVEL_ORDER)
 LOWERED = 0.9
@@ -82,44 +83,21 @@ def continued(
 ) -> ContinuedMerges:
     """All merges of at least `least` occurrences; they may be fewer than the vocabulary has room for."""
     size = min(max(settings.vocab_size, BYTES), BYTES + sum(part.data.size for part in parts))
-    begins = np.zeros(size + 1, np.int64)
-    begins[: BYTES + 1] = np.arange(BYTES + 1)
-    arena = np.frombuffer(BYTE_LEVEL_ORDER, np.uint8).copy()
+    spelling = spelling_of([bytes([byte]) for byte in BYTE_LEVEL_ORDER], size)
     rows = np.empty((size, 3), np.int64)
     symbol_of = np.full(len(earlier.tokens), NONE, np.int32)
     symbol_of[:BYTES] = np.arange(BYTES)
     kept = np.zeros(earlier.left.size, np.bool_)
     with ThreadPoolExecutor(workers) as threads:
         symbols, weights = as_symbols(list(parts), BYTE_LEVEL_ORDER, threads)
-        pairs = byte_pairs(symbols, weights, least, workers, threads)
-        cells = np.ones(size, np.int32)
-        tokens, arena = replay(
-            symbols,
-            weights,
-            *pairs,
-            cells,
-            arena,
-            begins,
-            rows,
-            BYTES,
-            earlier.left,
-            earlier.right,
-            earlier.product,
-            symbol_of,
-            kept,
-            least,
-        )
-        symbols = symbols[: compacted(symbols, cells)]
-        table, entries, pool = count_pairs(symbols, weights, least)
-        limits = (least, UNLIMITED, TIE_BREAKS.index(settings.tie_break))
-        loop = MergeLoop(symbols, weights, begins, rows, limits, threads, workers)
-        tokens, arena, _ = loop.run((table, entries, pool, pool.size), arena, tokens)
-    spelled = arena[: begins[tokens]].tobytes()
+        pairs = byte_pairs(symbols, weights, least, UNLIMITED, workers, threads)
+        words = Words(symbols, weights, np.ones(size, np.int32))
+        merges = Earlier(earlier.left, earlier.right, earlier.product, symbol_of, kept)
+        tokens, spelling = replay(merges, words, pairs, spelling, rows, BYTES)
+        symbols = symbols[: compacted(symbols, words.cells)]
+        loop = MergeLoop(symbols, weights, rows, TIE_BREAKS.index(settings.tie_break), threads, workers)
+        tokens, spelling, _ = loop.run(count_pairs(symbols, weights, least, UNLIMITED), spelling, tokens)
     left, right, count = rows[BYTES:tokens].T
     return ContinuedMerges(
-        kept,
-        [spelled[begins[i] : begins[i + 1]] for i in range(tokens)],
-        left.astype(np.int32),
-        right.astype(np.int32),
-        count.copy(),
+        kept, spelling.tokens(0, tokens), left.astype(np.int32), right.astype(np.int32), count.copy()
     )

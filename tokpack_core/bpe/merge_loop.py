@@ -5,86 +5,62 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tokpack_core.bpe.merge_choice_kernel import heap_of
-from tokpack_core.bpe.merge_kernels import UNLIMITED
+from tokpack_core.bpe.merge_heap_kernels import heap_of
+from tokpack_core.bpe.merge_kernels import UNLIMITED, Pairs, Words
 from tokpack_core.bpe.merge_loop_kernel import merge_rounds
-from tokpack_core.bpe.merge_round_kernels import MOST_MERGES, Scratch, merge_share, new_scratch, with_notes
+from tokpack_core.bpe.merge_round_kernels import Scratch, merge_share, new_scratch, with_notes
+from tokpack_core.bpe.spelling_kernels import Spelling
 
 MANY = 1_000
 """Places of a round for which threads are worth while."""
-Pairs = tuple[npt.NDArray[np.int64], int, npt.NDArray[np.int32], int]
-"""Table, entries, pool and how much of the pool is filled: see `merge_kernels`."""
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class MergeLoop:
     symbols: npt.NDArray[np.int32]
     weights: npt.NDArray[np.int64]
-    begins: npt.NDArray[np.int64]
     merges: npt.NDArray[np.int64]
-    limits: tuple[int, int, int]
-    """threshold, below_length, tie_break: see `merge_rounds`"""
+    """see `merge_rounds`"""
+    tie_break: int
     threads: ThreadPoolExecutor
     workers: int
 
-    def run(self, pairs: Pairs, arena: Array, tokens: int) -> tuple[int, Array, Array]:
+    def run(self, pairs: Pairs, spelling: Spelling, tokens: int) -> tuple[int, Spelling, npt.NDArray[np.int32]]:
         """Merges all pairs that it may; symbols are one cell each at the start.
 
-        Returns the number of tokens, the arena, and the length of each token in cells.
+        Returns the number of tokens, their spelling, and the length of each in cells.
         """
-        cells = np.ones(len(self.merges), np.int32)
-        batch = empty_batch()
+        words = Words(self.symbols, self.weights, np.ones(len(self.merges), np.int32))
         borders = [0, *(first for first, _ in list(ranges(self.symbols, self.workers))[1:]), self.symbols.size]
         shares = len(borders) - 1
         scratch = new_scratch(shares, len(self.merges))
-        sides = np.zeros((2, len(self.merges)), np.int64)
         many = MANY if shares > 1 else UNLIMITED
-        rest: Any = [*pairs, *heap_of(*pairs[:2], arena, self.begins, *self.limits[1:])]
+        heap = heap_of(pairs, spelling, self.tie_break)
         chosen = 0
         while True:
-            chosen, places, tokens, arena, *rest = merge_rounds(
-                self.symbols,
-                self.weights,
-                *rest,
-                cells,
-                batch,
-                chosen,
-                scratch,
-                sides,
-                arena,
-                self.begins,
-                self.merges,
-                tokens,
-                *self.limits,
-                many,
+            chosen, places, tokens, spelling, pairs, heap = merge_rounds(
+                words, pairs, heap, scratch, spelling, self.merges, tokens, chosen, many
             )
             if not chosen:
-                return tokens, arena, cells
+                return tokens, spelling, words.cells
             if 2 * places > scratch.notes.shape[1]:
                 scratch = with_notes(scratch, places)
-            self._make(batch, chosen, cells, scratch, rest[2], borders)
+            self._make(words, pairs, chosen, scratch, borders)
 
-    def _make(self, batch: Array, chosen: int, cells: Array, scratch: Scratch, pool: Array, borders: list[int]) -> None:
+    def _make(self, words: Words, pairs: Pairs, chosen: int, scratch: Scratch, borders: list[int]) -> None:
         """The merges of a round, of which this thread has the first share: waking another takes a while."""
 
         def make(share: int) -> None:
-            own = (share, borders[share], borders[share + 1])
-            merge_share(self.symbols, self.weights, pool, batch, chosen, cells, scratch, *own)
+            merge_share(words, pairs.pool, chosen, scratch, share, borders[share], borders[share + 1])
 
         others = [self.threads.submit(make, share) for share in range(1, len(borders) - 1)]
         make(0)
         for other in others:
             other.result()
-
-
-def empty_batch() -> Array:
-    return np.empty((MOST_MERGES, 5), np.int64)
 
 
 def ranges(symbols: npt.NDArray[np.int32], number: int) -> Iterator[tuple[int, int]]:

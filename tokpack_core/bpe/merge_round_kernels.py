@@ -26,7 +26,8 @@ MOST_MERGES = 256
 MOST_PLACES = 1 << 16
 """Of the pairs of a round together, unless it is one pair: the notes of a round stay in the caches."""
 LEFT_SYMBOL, RIGHT_SYMBOL, TOKEN, BEGIN, END = 0, 1, 2, 3, 4
-"""What stands of each merge in `batch`, int64 [MOST_MERGES, 5]: symbols, and the slice of the pool with its places."""
+"""Of a merge in `batch`: symbols, and the slice of the pool with its places."""
+LAST_LEFT, LAST_RIGHT = 0, 1
 NEIGHBOUR, NUMBER, WEIGHT, TARGET = 0, 1, 2, 3
 """Of a record: symbol << 1 | side, its occurrences, their weight, the next cell of the pool for them or -1."""
 RECORDS, NOTES, OLDEST = 0, 1, 2
@@ -35,8 +36,12 @@ AHEAD = 16
 
 
 class Scratch(NamedTuple):
-    """The first axis is that of shares, but for the last two."""
+    """What a round is, and what it takes."""
 
+    batch: npt.NDArray[np.int64]
+    """[MOST_MERGES, 5]: its merges in their order"""
+    sides: npt.NDArray[np.int64]
+    """[2, tokens]: in which round a symbol last stood on that side; a round is named by its first token"""
     records: npt.NDArray[np.int64]
     """[shares, 2 * (tokens or MOST_PLACES), 4], in the order of merges"""
     notes: npt.NDArray[np.int32]
@@ -61,6 +66,8 @@ class Scratch(NamedTuple):
 def new_scratch(shares, tokens):  # type: ignore[no-untyped-def]
     """With room for rounds of MOST_PLACES places."""
     return Scratch(
+        np.empty((MOST_MERGES, 5), np.int64),
+        np.zeros((2, tokens), np.int64),
         np.empty((shares, 2 * max(tokens, MOST_PLACES), 4), np.int64),
         np.empty((shares, 2 * MOST_PLACES, 2), np.int32),
         np.zeros((shares, 3), np.int64),
@@ -80,6 +87,8 @@ def with_notes(scratch, places):  # type: ignore[no-untyped-def]
     if 2 * places > notes.shape[1]:
         notes = np.empty((notes.shape[0], 2 * places, 2), np.int32)
     return Scratch(
+        scratch.batch,
+        scratch.sides,
         scratch.records,
         notes,
         scratch.used,
@@ -111,13 +120,13 @@ def note(neighbour, place, weight, records, notes, record_of, filled, noted):  #
 
 
 @njit(cache=True, nogil=True)
-def replace(  # type: ignore[no-untyped-def]
-    symbols, weights, pool, begin, end, left, right, token, cells, records, notes, record_of, filled, noted
-):
+def replace(words, pool, begin, end, left, right, token, scratch, share, filled, noted):  # type: ignore[no-untyped-def]
     """Replaces the pair at pool[begin:end] and notes its neighbours, after `filled` records and `noted` notes.
 
     Returns how many there are then, and the weight of occurrences next to each other.
     """
+    symbols, weights, cells = words
+    records, notes, record_of = scratch.records[share], scratch.notes[share], scratch.record_of[share]
     left_cells, right_cells = cells[left], cells[right]
     first = filled
     joined = np.int64(0)
@@ -170,12 +179,12 @@ def first_from(pool, begin, end, cell):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def cut(symbols, pool, batch, merges, scratch, share, first, stop):  # type: ignore[no-untyped-def]
-    """Cuts the slices of the first `merges` of `batch` down to the places in symbols[first:stop], into slices[share].
+def cut(pool, merges, scratch, share, first, stop):  # type: ignore[no-untyped-def]
+    """Cuts the slices of the first `merges` down to the places in symbols[first:stop], into slices[share].
 
     What the last round bore is being written by all shares: its cells of it are those that this one has just filled.
     """
-    records, slices = scratch.records[share], scratch.slices[share]
+    batch, records, slices = scratch.batch, scratch.records[share], scratch.slices[share]
     oldest = scratch.used[share, OLDEST] or batch[0, TOKEN]
     for merge in range(merges):
         begin, end = batch[merge, BEGIN], batch[merge, END]
@@ -197,14 +206,14 @@ def cut(symbols, pool, batch, merges, scratch, share, first, stop):  # type: ign
 
 
 @njit(cache=True, nogil=True)
-def merge_share(symbols, weights, pool, batch, merges, cells, scratch, share, first, stop):  # type: ignore[no-untyped-def]
-    """Writes what the last round noted in this share, then makes the first `merges` of `batch` in the words of
+def merge_share(words, pool, merges, scratch, share, first, stop):  # type: ignore[no-untyped-def]
+    """Writes what the last round noted in this share, then makes the first `merges` of this one in the words of
     symbols[first:stop]."""
     write_noted(pool, scratch, share)
-    records, notes, record_of = scratch.records[share], scratch.notes[share], scratch.record_of[share]
-    whole = first == 0 and stop == symbols.size
+    batch = scratch.batch
+    whole = first == 0 and stop == words.symbols.size
     if not whole:
-        cut(symbols, pool, batch, merges, scratch, share, first, stop)
+        cut(pool, merges, scratch, share, first, stop)
     filled = np.int64(0)
     noted = np.int64(0)
     for merge in range(merges):
@@ -212,9 +221,7 @@ def merge_share(symbols, weights, pool, batch, merges, cells, scratch, share, fi
         if not whole:
             begin, end = scratch.slices[share, merge]
         left, right, token = batch[merge, LEFT_SYMBOL], batch[merge, RIGHT_SYMBOL], batch[merge, TOKEN]
-        filled, noted, joined = replace(
-            symbols, weights, pool, begin, end, left, right, token, cells, records, notes, record_of, filled, noted
-        )
+        filled, noted, joined = replace(words, pool, begin, end, left, right, token, scratch, share, filled, noted)
         scratch.ends[share, merge + 1] = filled
         scratch.joined[share, merge] = joined
     scratch.used[share, RECORDS] = filled

@@ -6,19 +6,8 @@ import numpy as np
 from numba import njit
 
 from tokpack_core.bpe.intrinsics import prefetch
-from tokpack_core.bpe.merge_kernels import (
-    COUNT,
-    FREE,
-    KEY,
-    LENGTH,
-    PLACE,
-    first_slot,
-    grown,
-    pair_slot,
-    push,
-    resized,
-    with_room,
-)
+from tokpack_core.bpe.merge_heap_kernels import push, with_entries
+from tokpack_core.bpe.merge_kernels import COUNT, FREE, KEY, LENGTH, PLACE, Pairs, first_slot, pair_slot, with_room
 from tokpack_core.bpe.merge_round_kernels import (
     AFTER,
     LEFT_SYMBOL,
@@ -31,21 +20,22 @@ from tokpack_core.bpe.merge_round_kernels import (
     TOKEN,
     WEIGHT,
 )
+from tokpack_core.bpe.spelling_kernels import length_of
 
 COLUMNS = 4
 """Of the table of pairs."""
 
 
 @njit(cache=True, forceinline=True, _nrt=False)
-def take(pairs, left, right, weight):  # type: ignore[no-untyped-def]
+def take(table, left, right, weight):  # type: ignore[no-untyped-def]
     """Lowers the count of a pair, if it is one that is followed."""
-    slot = pair_slot(pairs, left << 32 | right)
-    if pairs[slot, KEY] != FREE:
-        pairs[slot, COUNT] -= weight
+    slot = pair_slot(table, left << 32 | right)
+    if table[slot, KEY] != FREE:
+        table[slot, COUNT] -= weight
 
 
 @njit(cache=True, forceinline=True, _nrt=False)
-def sum_up(pairs, left, right, token, scratch, merge, shares):  # type: ignore[no-untyped-def]
+def sum_up(table, left, right, token, scratch, merge, shares):  # type: ignore[no-untyped-def]
     """Sums up the records of one merge, an entry for each neighbour; returns how many they are.
 
     Brings the rows of the pairs that they make, and made, into the caches.
@@ -65,11 +55,11 @@ def sum_up(pairs, left, right, token, scratch, merge, shares):  # type: ignore[n
                 entry_of[neighbour] = entry
                 symbol = neighbour >> 1
                 if neighbour & 1 == AFTER:
-                    prefetch(pairs, COLUMNS * np.int64(first_slot(pairs, right << 32 | symbol)))
-                    prefetch(pairs, COLUMNS * np.int64(first_slot(pairs, token << 32 | symbol)))
+                    prefetch(table, COLUMNS * np.int64(first_slot(table, right << 32 | symbol)))
+                    prefetch(table, COLUMNS * np.int64(first_slot(table, token << 32 | symbol)))
                 else:
-                    prefetch(pairs, COLUMNS * np.int64(first_slot(pairs, symbol << 32 | left)))
-                    prefetch(pairs, COLUMNS * np.int64(first_slot(pairs, symbol << 32 | token)))
+                    prefetch(table, COLUMNS * np.int64(first_slot(table, symbol << 32 | left)))
+                    prefetch(table, COLUMNS * np.int64(first_slot(table, symbol << 32 | token)))
             entries[entry - 1, NUMBER] += records[share, record, NUMBER]
             entries[entry - 1, WEIGHT] += records[share, record, WEIGHT]
     return number
@@ -89,72 +79,66 @@ def share_targets(scratch, merge, shares, number):  # type: ignore[no-untyped-de
         entry_of[entries[entry, NEIGHBOUR]] = 0
 
 
-@njit(cache=True, nogil=True)
-def settle(  # type: ignore[no-untyped-def]
-    pairs,
-    rows,
-    pool,
-    filled,
-    heap_counts,
-    heap_pairs,
-    heaped,
-    batch,
-    merges,
-    scratch,
-    shares,
-    arena,
-    begins,
-    threshold,
-    below_length,
-    tie_break,
-):
-    """Settles the first `merges` of `batch`, which the first `shares` have made, one after the other.
+@njit(cache=True, forceinline=True, _nrt=False)
+def take_from_old(table, left, right, token, scratch, merge, shares, number):  # type: ignore[no-untyped-def]
+    """Lowers the counts of the pairs that one merge has broken."""
+    entries = scratch.entries
+    for entry in range(number):
+        neighbour, side = entries[entry, NEIGHBOUR] >> 1, entries[entry, NEIGHBOUR] & 1
+        if side == AFTER:
+            take(table, right, neighbour, entries[entry, WEIGHT])
+        elif neighbour != token:
+            take(table, neighbour, left, entries[entry, WEIGHT])
+    joined = np.int64(0)
+    for share in range(shares):
+        joined += scratch.joined[share, merge]
+    if joined:
+        take(table, right, left, joined)
 
-    The places of new pairs are still to be written. Returns (pairs, rows, pool, filled, heap_counts, heap_pairs,
-    heaped), of which each may be new.
+
+@njit(cache=True)
+def give_to_new(pairs, heap, token, entries, number, spelling):  # type: ignore[no-untyped-def]
+    """Follows the pairs that one merge has made, and gives each its cells of the pool; returns all pairs."""
+    table, rows, pool, filled, threshold, below_length = pairs
+    token_length = length_of(token, spelling)
+    for entry in range(number):
+        neighbour, side = entries[entry, NEIGHBOUR] >> 1, entries[entry, NEIGHBOUR] & 1
+        count = entries[entry, WEIGHT]
+        if count < threshold or (side == AFTER and neighbour == token):
+            entries[entry, TARGET] = -1
+            continue
+        if length_of(neighbour, spelling) + token_length >= below_length:
+            entries[entry, TARGET] = -1
+            continue
+        key = token << 32 | neighbour if side == AFTER else neighbour << 32 | token
+        slot = pair_slot(table, key)
+        rows += table[slot, KEY] == FREE
+        table[slot, KEY], table[slot, COUNT] = key, count
+        table[slot, PLACE], table[slot, LENGTH] = filled, entries[entry, NUMBER]
+        entries[entry, TARGET] = filled
+        filled += entries[entry, NUMBER]
+        push(heap, count, key, spelling)
+    return Pairs(table, rows, pool, filled, threshold, below_length)
+
+
+@njit(cache=True, nogil=True)
+def settle(pairs, heap, merges, scratch, shares, spelling):  # type: ignore[no-untyped-def]
+    """Settles the first `merges` of a round, which the first `shares` have made, one after the other.
+
+    The places of new pairs are still to be written. Returns pairs and heap.
     """
+    batch = scratch.batch
     born = 0
     places = 0
     for share in range(shares):
         born += scratch.used[share, RECORDS]
         places += scratch.used[share, NOTES]
-    while 2 * (rows + born) > pairs.shape[0]:
-        pairs, rows = resized(pairs, 2 * pairs.shape[0], threshold)
-    heap_counts = grown(heap_counts, heaped + born)
-    heap_pairs = grown(heap_pairs, heaped + born)
-    if filled + places > pool.size:
-        pool, filled = with_room(pairs, pool, threshold, places)
-    entries = scratch.entries
+    pairs = with_room(pairs, born, places)
+    heap = with_entries(heap, born)
     for merge in range(merges):
         left, right, token = batch[merge, LEFT_SYMBOL], batch[merge, RIGHT_SYMBOL], batch[merge, TOKEN]
-        number = sum_up(pairs, left, right, token, scratch, merge, shares)
-        for entry in range(number):
-            neighbour, side = entries[entry, NEIGHBOUR] >> 1, entries[entry, NEIGHBOUR] & 1
-            if side == AFTER:
-                take(pairs, right, neighbour, entries[entry, WEIGHT])
-            elif neighbour != token:
-                take(pairs, neighbour, left, entries[entry, WEIGHT])
-        joined = scratch.joined[:shares, merge].sum()
-        if joined:
-            take(pairs, right, left, joined)
-        token_length = begins[token + 1] - begins[token]
-        for entry in range(number):
-            neighbour, side = entries[entry, NEIGHBOUR] >> 1, entries[entry, NEIGHBOUR] & 1
-            count = entries[entry, WEIGHT]
-            if count < threshold or (side == AFTER and neighbour == token):
-                entries[entry, TARGET] = -1
-                continue
-            if begins[neighbour + 1] - begins[neighbour] + token_length >= below_length:
-                entries[entry, TARGET] = -1
-                continue
-            key = token << 32 | neighbour if side == AFTER else neighbour << 32 | token
-            slot = pair_slot(pairs, key)
-            rows += pairs[slot, KEY] == FREE
-            pairs[slot, KEY], pairs[slot, COUNT] = key, count
-            pairs[slot, PLACE], pairs[slot, LENGTH] = filled, entries[entry, NUMBER]
-            entries[entry, TARGET] = filled
-            filled += entries[entry, NUMBER]
-            push(heap_counts, heap_pairs, heaped, count, key, tie_break, arena, begins)
-            heaped += 1
+        number = sum_up(pairs.table, left, right, token, scratch, merge, shares)
+        take_from_old(pairs.table, left, right, token, scratch, merge, shares, number)
+        pairs = give_to_new(pairs, heap, token, scratch.entries, number, spelling)
         share_targets(scratch, merge, shares, number)
-    return pairs, rows, pool, filled, heap_counts, heap_pairs, heaped
+    return pairs, heap

@@ -26,10 +26,11 @@ from tokpack_core.bpe.byte_pair_kernels import (
     write_places,
     write_symbols,
 )
-from tokpack_core.bpe.merge_kernels import FIRST_WEIGHT, UNLIMITED, compacted, count_pairs
-from tokpack_core.bpe.merge_loop import MergeLoop, Pairs, ranges
+from tokpack_core.bpe.merge_kernels import FIRST_WEIGHT, UNLIMITED, Pairs, compacted, count_pairs
+from tokpack_core.bpe.merge_loop import MergeLoop, ranges
 from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, TIE_BREAKS, Merges, MergeSettings
 from tokpack_core.bpe.pretoken_counts import PretokenCounts
+from tokpack_core.bpe.spelling_kernels import spelling_of
 from tokpack_core.errors import InputError
 
 SPARE_SHARE = 4
@@ -50,9 +51,7 @@ def learn_merges(parts: list[PretokenCounts], settings: MergeSettings, workers: 
     alphabet = bytes(byte for byte in BYTE_LEVEL_ORDER if seen[byte] or byte in settings.alphabet)
     # Each merge takes a symbol away, so a larger size takes no more memory.
     most_tokens = min(max(settings.vocab_size, len(alphabet)), len(alphabet) + cells)
-    begins = np.zeros(most_tokens + 1, np.int64)
-    begins[: len(alphabet) + 1] = np.arange(len(alphabet) + 1)
-    arena = np.frombuffer(alphabet, np.uint8).copy()
+    spelling = spelling_of([bytes([byte]) for byte in alphabet], most_tokens)
     occurrences = sum(int((part.counts * np.diff(part.offsets)).sum()) for part in parts)
     least = max(settings.min_frequency, 1)
     threshold = max(least, occurrences // (32 * most_tokens))
@@ -61,25 +60,17 @@ def learn_merges(parts: list[PretokenCounts], settings: MergeSettings, workers: 
     tokens = len(alphabet)
     with ThreadPoolExecutor(workers) as threads:
         symbols, weights = as_symbols(parts, alphabet, threads)
-        pairs = byte_pairs(symbols, weights, threshold, workers, threads)
+        pairs = byte_pairs(symbols, weights, threshold, longest, workers, threads)
         while True:
-            limits = (threshold, longest, TIE_BREAKS.index(settings.tie_break))
-            loop = MergeLoop(symbols, weights, begins, rows, limits, threads, workers)
-            tokens, arena, lengths = loop.run(pairs, arena, tokens)
+            loop = MergeLoop(symbols, weights, rows, TIE_BREAKS.index(settings.tie_break), threads, workers)
+            tokens, spelling, lengths = loop.run(pairs, spelling, tokens)
             if tokens == most_tokens or threshold == least:
                 break
             threshold = max(least, threshold // 16)
             symbols = symbols[: compacted(symbols, lengths)]
-            table, entries, pool = count_pairs(symbols, weights, threshold)
-            pairs = table, entries, pool, pool.size
-    spelled = arena[: begins[tokens]].tobytes()
+            pairs = count_pairs(symbols, weights, threshold, longest)
     left, right, count = rows[len(alphabet) : tokens].T
-    return Merges(
-        [spelled[begins[i] : begins[i + 1]] for i in range(tokens)],
-        left.astype(np.int32),
-        right.astype(np.int32),
-        count.copy(),
-    )
+    return Merges(spelling.tokens(0, tokens), left.astype(np.int32), right.astype(np.int32), count.copy())
 
 
 def as_symbols(
@@ -107,10 +98,11 @@ def byte_pairs(
     symbols: npt.NDArray[np.int32],
     weights: npt.NDArray[np.int64],
     threshold: int,
+    below_length: int,
     workers: int,
     threads: ThreadPoolExecutor,
 ) -> Pairs:
-    """All pairs of at least that count among words spelled in bytes."""
+    """All pairs of at least that count among words spelled in bytes, with room for those of new tokens."""
     borders = list(ranges(symbols, workers))
     counts = np.zeros((len(borders), BYTE_PAIRS), np.int64)
     numbers = np.zeros((len(borders), BYTE_PAIRS), np.int64)
@@ -120,7 +112,7 @@ def byte_pairs(
         count_byte_pairs(symbols[first:stop], weights, counts[number], numbers[number])
 
     list(threads.map(count, range(len(borders))))
-    pairs, entries, filled = frequent_byte_pairs(counts.sum(axis=0), numbers, threshold)
+    table, rows, filled = frequent_byte_pairs(counts.sum(axis=0), numbers, threshold)
     pool = np.empty(filled + filled // SPARE_SHARE, np.int32)
 
     def write(number: int) -> None:
@@ -128,4 +120,4 @@ def byte_pairs(
         write_places(symbols[first:stop], first, numbers[number], pool)
 
     list(threads.map(write, range(len(borders))))
-    return pairs, entries, pool, filled
+    return Pairs(table, rows, pool, filled, threshold, below_length)

@@ -21,6 +21,7 @@ from tokpack_core.bpe.merges import as_symbols
 from tokpack_core.bpe.picky_merge_kernel import merge_and_delete
 from tokpack_core.bpe.pretoken_counting import count_parts
 from tokpack_core.bpe.pretoken_counts import PretokenCounts, without_long
+from tokpack_core.bpe.spelling_kernels import spelling_of
 from tokpack_core.bpe.training import Seen, counting, refuse_unsplit
 from tokpack_core.bpe.window_kernels import WINDOW
 from tokpack_core.bpe.word_memory import EncodeWords
@@ -72,13 +73,10 @@ def learn_with_deletions(words: list[PretokenCounts], settings: MergeSettings, t
         symbols, weights = as_symbols(words, alphabet, threads)
     # What a merge made and no deletion took occurs, so a larger size takes no more memory.
     most = MOST_SYMBOLS_EACH * min(max(settings.vocab_size, len(alphabet)), len(alphabet) + symbols.size)
-    begins = np.zeros(most + 3, np.int64)
-    begins[: len(alphabet) + 1] = np.arange(len(alphabet) + 1)
-    events, counts, parts, part_offsets, alive, made, arena = merge_and_delete(
+    done, alive, spelling = merge_and_delete(
         symbols,
         weights,
-        np.frombuffer(alphabet, np.uint8).copy(),
-        begins,
+        spelling_of([bytes([byte]) for byte in alphabet], most + 2),
         len(alphabet),
         settings.vocab_size,
         most,
@@ -86,9 +84,14 @@ def learn_with_deletions(words: list[PretokenCounts], settings: MergeSettings, t
         threshold,
         TIE_BREAKS.index(settings.tie_break),
     )
-    spelled = arena[: begins[made]].tobytes()
-    names = [spelled[begins[symbol] : begins[symbol + 1]] for symbol in range(made)]
-    return Events(names, alive.copy(), events.copy(), counts.copy(), parts.copy(), part_offsets.copy())
+    return Events(
+        spelling.tokens(0, alive.size),
+        alive.copy(),
+        done.events[: done.number].copy(),
+        done.counts[: done.number].copy(),
+        done.parts[: done.part_offsets[done.deletions]].copy(),
+        done.part_offsets[: done.deletions + 1].copy(),
+    )
 
 
 def event_encoder(

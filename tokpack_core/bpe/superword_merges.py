@@ -18,7 +18,8 @@ import numpy.typing as npt
 from tokpack_core.bpe.merge_kernels import FIRST_WEIGHT
 from tokpack_core.bpe.merge_settings import TIE_BREAKS
 from tokpack_core.bpe.pretoken_counts import PretokenCounts
-from tokpack_core.bpe.superword_merge_kernel import merge_superwords
+from tokpack_core.bpe.spelling_kernels import spelling_of
+from tokpack_core.bpe.superword_merge_kernel import Competitors, Limits, merge_superwords
 from tokpack_core.bpe.superword_runs import Runs
 from tokpack_core.bpe.superword_unit_kernels import write_run_symbols
 from tokpack_core.config import TieBreak
@@ -103,34 +104,31 @@ def learn(
     base = len(words.tokens)
     # Each supermerge takes a symbol away, so a larger size takes no more memory.
     most_tokens = base + min(max(vocab_size - int(words.sizes[0]), 0), symbols.size)
-    begins = np.zeros(most_tokens + 2, np.int64)
-    np.cumsum([len(token) for token in words.tokens], out=begins[1 : base + 1])
     revealed = np.zeros(most_tokens + 1, np.int64)
     revealed[:base] = words.revealed
     rows = np.empty((most_tokens, 4), np.int64)
-    tokens, arena, taken, complete = merge_superwords(
+    tokens, spelling, taken, complete = merge_superwords(
         symbols,
         weights,
-        np.frombuffer(b"".join(words.tokens), np.uint8).copy(),
-        begins,
+        spelling_of(words.tokens, most_tokens + 1),
         rows,
         base,
         threshold,
         TIE_BREAKS.index(settings.tie_break),
-        settings.max_words or 0,
-        settings.forbid_colon,
-        words.counts,
-        words.sizes,
-        revealed,
+        Limits(settings.max_words or 0, settings.forbid_colon),
+        Competitors(words.counts, words.sizes, revealed, settings.tie_winner == "word"),
         vocab_size,
-        settings.tie_winner == "word",
     )
-    spelled = arena[: begins[tokens]].tobytes()
     left, right, count, after = rows[base:tokens].T
-    made = [spelled[begins[token] : begins[token + 1]] for token in range(base, tokens)]
-    return Supermerges(
-        made, left.astype(np.int32), right.astype(np.int32), count.copy(), after.copy(), int(taken)
-    ), bool(complete)
+    found = Supermerges(
+        spelling.tokens(base, tokens),
+        left.astype(np.int32),
+        right.astype(np.int32),
+        count.copy(),
+        after.copy(),
+        int(taken),
+    )
+    return found, bool(complete)
 
 
 def as_symbols(pieces: PretokenCounts) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
