@@ -21,7 +21,7 @@ from tokenizers.trainers import BpeTrainer
 
 from tests.tokenizer_samples import HOSTILE, documents
 from tokpack_core.bpe import merge_loop, pretoken_counting, training
-from tokpack_core.bpe.merge_round_kernels import MOST_PLACES
+from tokpack_core.bpe.merge_round_kernels import MOST_PLACES, new_scratch
 from tokpack_core.bpe.merge_settings import BYTE_LEVEL_ORDER, TIE_BREAKS, Merges, MergeSettings
 from tokpack_core.bpe.merges import learn_merges
 from tokpack_core.bpe.pretoken_counting import count_parts, count_pretokens
@@ -131,11 +131,14 @@ def test_counts_beyond_32_bits_are_exact() -> None:
 def test_merges_by_several_threads_are_the_same(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds of any size, made together or by one thread in between."""
 
+    def with_rounds_of(most: int) -> Any:
+        return lambda *sizes: new_scratch(*sizes)._replace(batch=np.empty((most, 5), np.int64))
+
     @settings(max_examples=250, deadline=None)
     @given(word_counts, st.sampled_from(TIE_BREAKS), st.sampled_from([0, 2, 3, 9]), st.sampled_from([1, 2, 256]))
     def same(words: dict[bytes, int], tie_break: TieBreak, many: int, most: int) -> None:
         monkeypatch.setattr(merge_loop, "MANY", many)
-        monkeypatch.setattr(merge_loop, "empty_batch", lambda: np.empty((most, 5), np.int64))
+        monkeypatch.setattr(merge_loop, "new_scratch", with_rounds_of(most))
         limits = MergeSettings(290, 1, tie_break)
         assert steps_of(learn_merges([as_words(words)], limits, workers)) == by_definition(words, limits)
 

@@ -128,8 +128,8 @@ def settle(pairs, heap, merges, scratch, shares, spelling):  # type: ignore[no-u
     The places of new pairs are still to be written. Returns pairs and heap.
     """
     batch = scratch.batch
-    born = 0
-    places = 0
+    # Typed, since numba would compile what they are given to for the number 0 as well.
+    born, places = np.int64(0), np.int64(0)
     for share in range(shares):
         born += scratch.used[share, RECORDS]
         places += scratch.used[share, NOTES]
