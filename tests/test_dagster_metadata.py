@@ -12,7 +12,7 @@ import pytest
 
 from tests.graph_in_process import GraphInProcess
 from tests.small_project import write_small_project
-from tokpack_assets.metadata import spread
+from tokpack_assets.metadata import compression, spread
 from tokpack_assets.pictures import LONGEST, bars, curve
 from tokpack_core.stages.asset import read_json
 from tokpack_core.store import history
@@ -105,6 +105,13 @@ def test_bytes_per_token_by_language(graph: GraphInProcess) -> None:
     told = dict(part.split(" ") for part in str(shown["compression"].value).split(", "))
     assert told == {row["lang"]: f"{row['bytes'] / row['tokens']:.2f}" for row in report["test"]["languages"]}
     assert str(shown["report"].value).endswith(f"/{graph.versions()['vocabulary_report/bpe_600']}/report.html")
+
+
+def test_a_language_without_a_test_document_is_told_of_the_sample() -> None:
+    sample = [{"lang": "zh", "bytes_per_token": 3.4}, {"lang": "en", "bytes_per_token": 4.0}]
+    test = [{"lang": "en", "bytes_per_token": 4.25}, {"lang": "zh", "bytes_per_token": None}]
+    assert compression(test, sample) == "en 4.25, zh 3.40 (training sample)"
+    assert compression([], sample) == "en 4.00, zh 3.40"
 
 
 def test_figures_of_the_vocabulary_report(graph: GraphInProcess) -> None:

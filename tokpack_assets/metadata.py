@@ -130,8 +130,6 @@ def report_metadata(built: Built) -> Shown:
     names = ("bytes_per_token", "tokens_per_word", "tokens_per_character")
     rows = [row | {"bar": bar(row, "bytes_per_token", test["languages"])} for row in test["languages"]]
     columns = ["lang", "bytes_per_token", "bar", "documents", "bytes", "tokens", "tokens_per_word"]
-    measured = test["languages"] if test["tokens"] else sample["languages"]
-    told = [f"{row['lang'] or 'none'} {row['bytes_per_token']:.2f}" for row in measured if row["bytes_per_token"]]
     rare = [{**row, "seen": "never" if row["below"] == 1 else f"< {row['below']} times"} for row in sample["rare"]]
     shares = {f"rare_share_below_{row['below']}": row["share"] for row in sample["rare"]}
     return {
@@ -150,10 +148,20 @@ def report_metadata(built: Built) -> Shown:
         "findings": table(found["findings"], ["severity", "title", "evidence", "action"]),
         "bytes_per_token_by_language": table(rows, columns),
         "utilization_by_language": table(list(map(language_use_row, found["language_curves"])), USE_BY_LANGUAGE),
-        "compression": ", ".join(told),
+        "compression": compression(test["languages"], sample["languages"]),
         "rare_entries": table(rare, ["seen", "entries", "share", "text", "partial_utf8", "single_byte"]),
         "report_file": dg.MetadataValue.path(str(built.folder / report.PAGE)),
     }
+
+
+def compression(test: list[dict[str, Any]], sample: list[dict[str, Any]]) -> str:
+    """Bytes per token by language: of the test splits, and of the training sample where they have no text of it."""
+    told = {row["lang"]: f"{row['bytes_per_token']:.2f}" for row in test if row["bytes_per_token"]}
+    mark = " (training sample)" if told else ""
+    for row in sample:
+        if row["bytes_per_token"]:
+            told.setdefault(row["lang"], f"{row['bytes_per_token']:.2f}{mark}")
+    return ", ".join(f"{lang or 'none'} {told[lang]}" for lang in sorted(told, key=str))
 
 
 USE_BY_LANGUAGE = ["lang", "tokens", "utilization", "new_if_doubled", "saturated"]
