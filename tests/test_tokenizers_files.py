@@ -20,6 +20,7 @@ from tokenizers import Tokenizer as Engine
 from transformers import AutoTokenizer
 
 from tests.tokenizer_samples import EOD, FAMILIES, HOSTILE, documents, ids, saved_files, token_bytes, trained
+from tokpack_core.commands.opened_tokenizer import open_tokenizer, saved_tokenizer
 from tokpack_core.config import Family, SpecialTokens, TrainConfig
 from tokpack_core.errors import InputError
 from tokpack_core.tokenizers import registry
@@ -48,6 +49,8 @@ def test_saved_and_loaded_is_the_same_tokenizer(family: Family, tmp_path: Path) 
     loaded = registry.load(tmp_path / "saved")
     assert_same(tokenizer, loaded)
     assert saved_files(loaded, tmp_path / "again") == files
+    # What a manifest says of it is what whoever opens it sees.
+    assert saved_tokenizer(tmp_path / "saved", tokenizer).as_json() == open_tokenizer(tmp_path / "saved").as_json()
 
 
 def test_a_saved_folder_keeps_its_special_tokens(tmp_path: Path) -> None:

@@ -82,6 +82,11 @@ def open_tokenizer(
     return OpenedTokenizer(path, tokenizer, tokenizer_files(path), eod, image, pretokenizer)
 
 
+def saved_tokenizer(folder: Path, tokenizer: Tokenizer) -> OpenedTokenizer:
+    """What opening the folder gives that the tokenizer was just saved in, and compared with what libraries read."""
+    return OpenedTokenizer(folder, tokenizer, tokenizer_files(folder))
+
+
 def tokenizer_files(path: Path) -> tuple[FileEntry, ...]:
     """All files of a folder that we saved; else those that loading reads."""
     file = registry.tokenizer_file(path)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tokpack_core.commands.opened_tokenizer import OpenedTokenizer, open_tokenizer
+from tokpack_core.commands.opened_tokenizer import OpenedTokenizer, saved_tokenizer
 from tokpack_core.commands.output import MANIFEST_ENDING, new_output
 from tokpack_core.commands.run_manifest import write_manifest
 from tokpack_core.tokenizers.agreement.checked_export import save_checked
@@ -28,6 +28,6 @@ def subset(opened: OpenedTokenizer, languages: Sequence[str], output: Path) -> d
         tokenizer = sub_tokenizer(opened.tokenizer, languages)
         compared = save_checked(tokenizer, draft, probe_texts(tokenizer, ids))
         counts = {"entries": int(ids.size), "of": len(opened.tokenizer.vocabulary()), "export_check": compared}
-        described = open_tokenizer(draft).as_json() | {"path": str(output.absolute())}
+        described = saved_tokenizer(draft, tokenizer).as_json() | {"path": str(output.absolute())}
         parameters = {"tokenizer": opened.as_json(), "languages": list(languages)}
         return write_manifest(draft, "subset", parameters, [], counts, described)

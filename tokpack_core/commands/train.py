@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pydantic import ValidationError
 
-from tokpack_core.commands.opened_tokenizer import open_tokenizer
+from tokpack_core.commands.opened_tokenizer import saved_tokenizer
 from tokpack_core.commands.output import MANIFEST_ENDING, new_output
 from tokpack_core.commands.progress import OnDone, progress
 from tokpack_core.commands.reading import Reading, normalized
@@ -46,7 +46,7 @@ def train(
         compared = save_checked(tokenizer, draft, sample, auto_tokenizer)
         counts = {"vocab_size": tokenizer.vocab_size, "reading": reading.as_json(), **tokenizer.training}
         counts |= {"export_check": compared} | missing_entries(config, tokenizer)
-        described = open_tokenizer(draft).as_json() | {"path": str(output.absolute())}
+        described = saved_tokenizer(draft, tokenizer).as_json() | {"path": str(output.absolute())}
         parameters = config.parameters() | {"unicode": unicode} | reading.parameters()
         return write_manifest(draft, "train", parameters, reading.inputs, counts, described)
 
