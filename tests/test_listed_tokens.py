@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken
 from tokenizers import Tokenizer as Engine
@@ -71,6 +71,7 @@ def flags(token: AddedToken) -> tuple[Any, ...]:
 
 @settings(deadline=None, max_examples=60)
 @given(CONFIG, st.none() | OLDER)
+@example({"extra_special_tokens": {"boi_token": "<unk>"}, "additional_special_tokens": ["<unk>"]}, ({}, {"<unk>": 3}))
 def test_size_ids_and_flags_are_those_of_transformers(
     config: dict[str, Any], older: tuple[dict[str, Any], dict[str, int]] | None
 ) -> None:

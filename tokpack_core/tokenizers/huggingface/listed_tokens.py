@@ -83,7 +83,9 @@ def listed_tokens(engine: Engine, folder: Path) -> tuple[dict[int, AddedToken], 
         return listed, named_tokens(config), other_tokens(config)
     named, others = named_tokens(config), other_tokens(config)
     of_all = named_tokens({key: value for key, value in config.items() if key in NAMED})
-    special = {token.content for token in (*of_all, *others)}
+    # In transformers a list beside tokens with names of their own is read after these.
+    beside = isinstance(config.get("extra_special_tokens"), dict) and bool(config["extra_special_tokens"])
+    special = {token.content for token in (*of_all, *([] if beside else others))}
     listed = {
         number: AddedToken(content, normalized=content not in special, special=content in special)
         for content, number in read_object(folder / OLDER_IDS).items()
