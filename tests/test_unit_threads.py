@@ -21,7 +21,7 @@ from tokpack_core.store.actions import Action
 from tokpack_core.store.store import open_store
 
 
-def outputs(one: Unit, folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+def outputs(one: Unit, folder: Path) -> tuple[Any, dict[str, str]]:
     """Counts and digests of what a unit makes with three threads, which are those with one."""
     found = []
     for threads in (1, 3):
@@ -49,8 +49,9 @@ def test_threads_change_no_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert parquet.num_row_groups > 5
     project.build("tokenizer_model/bpe_600")
     tokenizer = tokenizer_stage.current_tokenizer(work, "bpe_600")
-    counts, _ = outputs(shards.make_unit(*tokenizer, Framing(False), part), tmp_path / "shards")
-    assert counts["documents"] == part.documents
+    written, digests = outputs(shards.make_unit(*tokenizer, Framing(False), part), tmp_path / "shards")
+    assert written.counts["documents"] == part.documents
+    assert written.hashed == {"part.bin": digests["part.bin"]}
 
 
 @pytest.mark.parametrize(("workers", "units", "threads"), [(1, 1, 1), (2, 1, 2), (2, 2, 1), (8, 3, 2), (2, 5, 1)])

@@ -87,8 +87,7 @@ def encode(
     keep_freed_memory()
     with new_output(output, endings, options.resume) as draft:
         prefixes = [draft.with_name(f"{draft.name}{stem}") for stem in stems]
-        in_units = cluster is not None
-        files = TokenFiles(prefixes, dtype, job_digest(opened, reading, parameters, in_units), not in_units)
+        files = TokenFiles(prefixes, dtype, job_digest(opened, reading, parameters, cluster is not None))
         run = Run(reading, fields, files, options)
         try:
             if cluster is not None:
@@ -112,7 +111,8 @@ def encode(
         shared = {"dtype": dtype.name, "vocab_size": vocab_size, "eod": encoder.eod}
         shared |= {"encoder_warnings": warnings} if warnings else {}
         counts = shared | ({"fields": dict(zip(fields, by_field, strict=True))} if options.json_keys else by_field[0])
-        return write_manifest(draft, "encode", parameters, reading.inputs, counts, opened.as_json(), files.hashed())
+        hashed = files.hashed() if cluster is None else {}
+        return write_manifest(draft, "encode", parameters, reading.inputs, counts, opened.as_json(), hashed)
 
 
 def job_digest(opened: OpenedTokenizer, reading: Reading, parameters: dict[str, Any], in_units: bool) -> str:

@@ -14,7 +14,6 @@ them.
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import shutil
 from contextlib import ExitStack
@@ -27,8 +26,9 @@ import orjson
 
 from tokpack_core.commands.document_encoder import Sequences
 from tokpack_core.errors import InputError
-from tokpack_core.megatron.indexed_dataset import IndexWriter, bin_path, id_chunks, idx_path, read_chunks
+from tokpack_core.megatron.indexed_dataset import IndexWriter, bin_path, idx_path, read_chunks
 from tokpack_core.megatron.merge import COPIED
+from tokpack_core.megatron.token_writer import TokenWriter
 from tokpack_core.store.files import fsync_path
 
 COUNT = np.dtype("<i4")
@@ -84,10 +84,8 @@ class Checkpoint:
 class TokenFiles:
     """The token files of an encode, one a key."""
 
-    def __init__(self, prefixes: list[Path], dtype: np.dtype, job: str, hash_written: bool = False) -> None:
+    def __init__(self, prefixes: list[Path], dtype: np.dtype, job: str) -> None:
         """Goes on from the checkpoint that the folder of `prefixes` holds, else begins anew.
-
-        `hash_written`: token files are hashed as they are written; nothing may be joined to them then.
 
         Raises:
             InputError: what was begun there was another job.
@@ -102,7 +100,7 @@ class TokenFiles:
             self._open(bin_path(prefix), counts.tokens * dtype.itemsize)
             for prefix, counts in zip(prefixes, self.state.counts, strict=True)
         ]
-        self._sha256 = [hashed_so_far(file) for file in self._tokens] if hash_written else []
+        self._writers = [TokenWriter(file, dtype) for file in self._tokens]
         self._lengths = [
             self._open(self.scratch / f"{number}.lengths", counts.sequences * COUNT.itemsize)
             for number, counts in enumerate(self.state.counts)
@@ -120,10 +118,7 @@ class TokenFiles:
         """Adds documents, whose ids the dtype can hold, to the files of a key."""
         counts, encoded = self.state.counts[number], found.encoded
         sizes = np.diff(found.edges)
-        for chunk in id_chunks(encoded.ids, self._dtype):
-            self._tokens[number].write(chunk)
-            if self._sha256:
-                self._sha256[number].update(chunk)
+        self._writers[number].write(encoded.ids)
         self._lengths[number].write(encoded.lengths.astype(COUNT).data)
         self._documents[number].write(sizes.astype(COUNT).data)
         counts.documents += found.documents
@@ -170,9 +165,9 @@ class TokenFiles:
         shutil.rmtree(self.scratch)
 
     def hashed(self) -> dict[str, str]:
-        """sha256 of the token files by name, as far as they were hashed."""
-        named = zip(self._prefixes, self._sha256, strict=False)
-        return {bin_path(prefix).name: sha256.hexdigest() for prefix, sha256 in named}
+        """sha256 of the token files by name; not for files that others were joined to."""
+        named = zip(self._prefixes, self._writers, strict=True)
+        return {bin_path(prefix).name: writer.sha256 for prefix, writer in named}
 
     def close(self) -> None:
         self._files.close()
@@ -204,15 +199,6 @@ class TokenFiles:
         file.truncate(size)
         file.seek(size)
         return file
-
-
-def hashed_so_far(file: BinaryIO) -> hashlib._Hash:
-    """Of a file that a stopped run began, which may be long."""
-    sha256 = hashlib.sha256()
-    file.seek(0)
-    while block := file.read(COPIED):
-        sha256.update(block)
-    return sha256
 
 
 def scratch_of(folder: Path) -> Path:

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tokpack_core.errors import InputError
-from tokpack_core.megatron.indexed_dataset import CODES, IndexWriter, bin_path, id_chunks, idx_path
+from tokpack_core.megatron.indexed_dataset import CODES, IndexWriter, bin_path, idx_path
+from tokpack_core.megatron.token_writer import TokenWriter
 from tokpack_core.packing.image_spans import ModeRuns
 
 
@@ -44,7 +45,7 @@ class ShardWriter(AbstractContextManager["ShardWriter"]):
         self.dtype = dtype
         self.vocab_size = vocab_size
         self.documents = 0
-        self._tokens = bin_path(prefix).open("wb")
+        self._tokens = TokenWriter(bin_path(prefix).open("w+b"), dtype)
         self._index = IndexWriter(idx_path(prefix), dtype)
 
     def append(self, encoded: TokenDocuments, runs: ModeRuns | None = None) -> None:
@@ -58,7 +59,7 @@ class ShardWriter(AbstractContextManager["ShardWriter"]):
         if offsets[0] != 0 or offsets[-1] != ids.size:
             raise ValueError(f"{self.prefix}: offsets run from {offsets[0]} to {offsets[-1]} over {ids.size} ids")
         lengths = np.diff(offsets)
-        self._tokens.writelines(id_chunks(ids, self.dtype))
+        self._tokens.write(ids)
         if runs is None:
             self._index.add_sequences(lengths[lengths > 0])
             self._index.add_documents(lengths > 0)
@@ -67,8 +68,13 @@ class ShardWriter(AbstractContextManager["ShardWriter"]):
             self._index.add_documents(np.diff(runs.offsets))
         self.documents += lengths.size
 
+    @property
+    def hashed(self) -> dict[str, str]:
+        """sha256 of the `.bin` by its name."""
+        return {bin_path(self.prefix).name: self._tokens.sha256}
+
     def close(self) -> None:
-        self._tokens.close()
+        self._tokens.file.close()
         self._index.close()
 
     def __exit__(
@@ -77,7 +83,7 @@ class ShardWriter(AbstractContextManager["ShardWriter"]):
         if kind is None:
             self.close()
             return
-        self._tokens.close()
+        self._tokens.file.close()
         self._index.abandon()
         bin_path(self.prefix).unlink(missing_ok=True)
 

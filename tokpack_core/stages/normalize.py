@@ -189,11 +189,19 @@ def is_absent(name: str, metadata: pa.Array) -> bool:
 def read_source(
     source: SourceFile, file: InventoryFile, options: ReadConfig, problems: Problems
 ) -> Iterator[pa.RecordBatch]:
-    """Documents of a source file that is, before and after, the one the inventory names."""
+    """Documents of a source file, which is proven to be the one of the inventory when it has been read."""
     with source.opened() as path:
-        if sha256_of(path) != file.sha256:
-            raise InputError(f"{source.shown}: the file changed since the inventory; build the corpus again")
-        yield from read_documents(path, file.name, options, problems)
+        try:
+            yield from read_documents(path, file.name, options, problems)
+        except InputError:
+            require_inventoried(source, path, file)
+            raise
+        require_inventoried(source, path, file)
+
+
+def require_inventoried(source: SourceFile, path: Path, file: InventoryFile) -> None:
+    if sha256_of(path) != file.sha256:
+        raise InputError(f"{source.shown}: the file changed since the inventory; build the corpus again")
 
 
 def with_normalized(

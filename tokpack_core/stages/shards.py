@@ -36,7 +36,7 @@ from tokpack_core.stages import tokenizer as tokenizer_stage
 from tokpack_core.stages.asset import Built, Workplace, current, finish
 from tokpack_core.stages.normalize import Part, read_part
 from tokpack_core.stages.sample import corpus_parts
-from tokpack_core.stages.unit import Unit, run_units
+from tokpack_core.stages.unit import Unit, Written, run_units
 from tokpack_core.store import actions, objects
 from tokpack_core.store.actions import Action, library_versions
 from tokpack_core.store.objects import ObjectFile, ObjectRef
@@ -211,7 +211,7 @@ def make_unit(tokenizer: ObjectRef, tokenizer_folder: Path, framing: Framing, pa
 
 def write_shard(
     tokenizer_folder: Path, framing: Framing, part: Path, part_sha256: str, folder: Path, threads: int = 1
-) -> dict[str, Any]:
+) -> Written:
     """Row groups are encoded in `threads` and written in order, so the bytes do not depend on their number."""
     tokenizer = tokenizer_stage.load(tokenizer_folder)
     counts: Counter[str] = Counter()
@@ -232,8 +232,8 @@ def write_shard(
                 waiting.clear()
             counts.update(count_rows(rows))
             images += found
-    described = {"part": part_sha256} | {name: counts[name] for name in SUMMED} | encoder_choice(tokenizer).as_json()
-    return described | ({"vision": images.as_dict()} if framing.vision else {})
+    counted = {"part": part_sha256} | {name: counts[name] for name in SUMMED} | encoder_choice(tokenizer).as_json()
+    return Written(counted | ({"vision": images.as_dict()} if framing.vision else {}), shard.hashed)
 
 
 def in_slices(batches: Iterable[pa.RecordBatch]) -> Iterator[Slice]:

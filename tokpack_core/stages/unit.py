@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -32,7 +32,16 @@ SMALL_WORK = 4 * 10**6
 MOST_THREADS = 4
 """Units at work in one process: more would wait for Python's lock."""
 
-Build = Callable[..., dict[str, Any]]
+
+@dataclass(frozen=True)
+class Written:
+    """Counts for the manifest, and sha256 of files that were hashed as they were written, by path in the folder."""
+
+    counts: dict[str, Any]
+    hashed: Mapping[str, str]
+
+
+Build = Callable[..., dict[str, Any] | Written]
 """Writes files into an empty folder and returns the counts for the manifest; picklable, of an installed package."""
 
 
@@ -140,11 +149,12 @@ def build_unit(store: Store, lease: Lease, unit: Unit) -> ObjectRef:
     with publication.staging(store) as folder:
         proven = objects.require_files(store, unit.reads)
         with file_errors(store, f"build {stage}"):
-            counts = unit.build(folder)
+            made = unit.build(folder)
+        written = made if isinstance(made, Written) else Written(made, {})
         if not objects.still_the_same(proven):
             objects.require_files(store, unit.reads)
-        ref = publication.publish(store, stage, folder, counts, lease.claim)
-    actions.record(store, unit.action, ref, counts)
+        ref = publication.publish(store, stage, folder, written.counts, lease.claim, written.hashed)
+    actions.record(store, unit.action, ref, written.counts)
     return ref
 
 

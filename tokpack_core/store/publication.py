@@ -1,13 +1,14 @@
 """Publication: a staged folder becomes an object, in the order that `files.py` gives.
 
-Everything is hashed once, here; with the object's name its files are noted as compared (see verified.py).
+Everything is hashed once, here or as it was written; with the object's name its files are noted as compared (see
+verified.py).
 """
 
 from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tokpack_core.store import verified
 from tokpack_core.store.files import publish_folder, remove_folder, store_errors
 from tokpack_core.store.objects import (
     MANIFEST,
+    NONE_HASHED,
     FileEntry,
     Manifest,
     ObjectRef,
@@ -48,18 +50,24 @@ def staging(store: Store) -> Iterator[Path]:
 
 
 def publish(
-    store: Store, stage: str, folder: Path, counts: dict[str, Any], claim: Callable[[ObjectRef], None] | None = None
+    store: Store,
+    stage: str,
+    folder: Path,
+    counts: dict[str, Any],
+    claim: Callable[[ObjectRef], None] | None = None,
+    hashed: Mapping[str, str] = NONE_HASHED,
 ) -> ObjectRef:
     """Makes the staged `folder` an object; the same content published twice is one object.
 
     Args:
         claim: called with the object's name before anything relies on it, to keep it from garbage collection.
+        hashed: sha256 of files that were hashed as they were written, by path in the folder.
 
     Raises:
         StoreError: the disk is full or refuses to be written, or an object of that name is there and was altered.
     """
     with store_errors(store.root, f"publish {stage}"):
-        files = list_files(folder)
+        files = list_files(folder, hashed)
         ref = ObjectRef(stage, digest_of(files))
         (folder / MANIFEST).write_bytes(manifest_json(Manifest(ref, files, counts)))
         if claim is not None:
