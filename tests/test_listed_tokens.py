@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -148,3 +149,24 @@ def test_what_cannot_be_added_is_a_warning(family: str, tmp_path: Path) -> None:
     tokenizer = registry.load(tmp_path, SpecialTokens(eod="<|endoftext|>"), pretokenizer)
     (said,) = encoder_choice(tokenizer).warnings
     assert "does not hold '<|im|>' and 1 more, which the files beside it list" in said
+
+
+def test_white_space_around_a_token_with_a_role_goes_where_the_file_says(tmp_path: Path) -> None:
+    """`<|end|>` takes the white space behind it; as EOD it goes on doing so, as with transformers."""
+    engine = llama_like()
+    engine.add_special_tokens([AddedToken("<|end|>", rstrip=True, special=True)])
+    saved_json(engine, tmp_path, {"eos_token": "<|end|>"})
+    tokenizer = registry.load(tmp_path)
+    text = "ab<|end|>\n  ab"
+    found = tokenizer.encode_with_special_tokens(pa.array([text])).ids.tolist()  # type: ignore[attr-defined]
+    assert found == PreTrainedTokenizerFast.from_pretrained(tmp_path)(text, add_special_tokens=False).input_ids
+    end = tokenizer.special_tokens["eod"]
+    assert found == [*ids(tokenizer, "ab"), end, *ids(tokenizer, "ab")]
+
+
+@pytest.mark.parametrize("listed", [{"<a>": 264, "<b>": "265"}, {"<a>": 264, "<b>": None}, {"<s>": "3"}])
+def test_ids_that_are_no_numbers_are_one_sentence(listed: dict[str, Any], tmp_path: Path) -> None:
+    saved_json(llama_like(), tmp_path, {})
+    (tmp_path / "added_tokens.json").write_text(json.dumps(listed))
+    with pytest.raises(InputError, match=r"added_tokens\.json lists a token that cannot be read"):
+        registry.load(tmp_path)

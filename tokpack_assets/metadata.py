@@ -154,14 +154,19 @@ def report_metadata(built: Built) -> Shown:
     }
 
 
+MOST_OF_SAMPLE = 8
+"""Languages without a test document that a line names."""
+
+
 def compression(test: list[dict[str, Any]], sample: list[dict[str, Any]]) -> str:
     """Bytes per token by language: of the test splits, and of the training sample where they have no text of it."""
     told = {row["lang"]: f"{row['bytes_per_token']:.2f}" for row in test if row["bytes_per_token"]}
     mark = " (training sample)" if told else ""
-    for row in sample:
-        if row["bytes_per_token"]:
-            told.setdefault(row["lang"], f"{row['bytes_per_token']:.2f}{mark}")
-    return ", ".join(f"{lang or 'none'} {told[lang]}" for lang in sorted(told, key=str))
+    others = [row for row in sample if row["bytes_per_token"] and row["lang"] not in told]
+    shown = others[:MOST_OF_SAMPLE] if told else others
+    told |= {row["lang"]: f"{row['bytes_per_token']:.2f}{mark}" for row in shown}
+    more = f", {len(others) - len(shown)} more in the report" if len(others) > len(shown) else ""
+    return ", ".join(f"{lang or 'none'} {told[lang]}" for lang in sorted(told, key=str)) + more
 
 
 USE_BY_LANGUAGE = ["lang", "tokens", "utilization", "new_if_doubled", "saturated"]

@@ -40,10 +40,10 @@ def add_listed(engine: Engine, folder: Path) -> tuple[str, ...]:
     """
     try:
         listed, named, others = listed_tokens(engine, folder)
+        new = [token for _, token in sorted(listed.items())]
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         names = " or ".join(path.name for path in config_files(folder))
         raise InputError(f"{folder}: {names} lists a token that cannot be read ({error}): restore the file") from None
-    new = [token for _, token in sorted(listed.items())]
     contents = {token.content for token in (*engine.get_added_tokens_decoder().values(), *new)}
     new += [token for token in (*named, *others) if token.content not in contents]
     of_names = {token.content for token in named}
