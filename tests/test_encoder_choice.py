@@ -142,7 +142,7 @@ def test_other_ids_are_a_warning_that_the_shards_keep(tmp_path: Path, monkeypatc
     folder = project.build("tokenizer_model/bpe_600")["tokenizer_model/bpe_600"].folder
     part = read_parts(project.work().store, project.build("normalized_corpus/docs")["normalized_corpus/docs"].folder)[0]
     tokenizer_stage.load_anew.cache_clear()
-    counts = shards.write_shard(folder, shards.Framing(bos=False), part.path, part.sha256, tmp_path)
+    counts = shards.write_shard(folder, shards.Framing(bos=False), part.path, part.sha256, tmp_path).counts
     tokenizer_stage.load_anew.cache_clear()
     (warning,) = counts["encoder_warnings"]
     assert "gave other ids than the reference and is not used" in warning
