@@ -87,7 +87,8 @@ def encode(
     keep_freed_memory()
     with new_output(output, endings, options.resume) as draft:
         prefixes = [draft.with_name(f"{draft.name}{stem}") for stem in stems]
-        files = TokenFiles(prefixes, dtype, job_digest(opened, reading, parameters, cluster is not None))
+        job = job_digest(opened, reading, parameters, cluster is not None)
+        files = TokenFiles(prefixes, dtype, job, hashed=cluster is None)
         run = Run(reading, fields, files, options)
         try:
             if cluster is not None:

@@ -98,7 +98,7 @@ def write_unit(settings: UnitSettings, unit: EncodeUnit, folder: Path) -> None:
     inputs = [] if unit.entry is None else [unit.entry]
     reading = Reading(list(unit.files), settings.read, settings.lang, inputs=inputs, part=unit.part)
     prefixes = numbered_prefixes(folder, len(settings.fields))
-    files = TokenFiles(prefixes, dtype_for(encoder.vocab_size), settings.run)
+    files = TokenFiles(prefixes, dtype_for(encoder.vocab_size), settings.run, hashed=False)
     run = Run(reading, settings.fields, files, settings.options)
     try:
         run.encode(encoder, lambda done: None)

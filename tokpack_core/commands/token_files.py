@@ -84,8 +84,10 @@ class Checkpoint:
 class TokenFiles:
     """The token files of an encode, one a key."""
 
-    def __init__(self, prefixes: list[Path], dtype: np.dtype, job: str) -> None:
+    def __init__(self, prefixes: list[Path], dtype: np.dtype, job: str, hashed: bool = True) -> None:
         """Goes on from the checkpoint that the folder of `prefixes` holds, else begins anew.
+
+        `hashed`: token files are hashed as they are written; then nothing may be joined to them.
 
         Raises:
             InputError: what was begun there was another job.
@@ -100,7 +102,7 @@ class TokenFiles:
             self._open(bin_path(prefix), counts.tokens * dtype.itemsize)
             for prefix, counts in zip(prefixes, self.state.counts, strict=True)
         ]
-        self._writers = [TokenWriter(file, dtype) for file in self._tokens]
+        self._writers = [TokenWriter(file, dtype, hashed) for file in self._tokens]
         self._lengths = [
             self._open(self.scratch / f"{number}.lengths", counts.sequences * COUNT.itemsize)
             for number, counts in enumerate(self.state.counts)
@@ -165,7 +167,7 @@ class TokenFiles:
         shutil.rmtree(self.scratch)
 
     def hashed(self) -> dict[str, str]:
-        """sha256 of the token files by name; not for files that others were joined to."""
+        """sha256 of the token files by name."""
         named = zip(self._prefixes, self._writers, strict=True)
         return {bin_path(prefix).name: writer.sha256 for prefix, writer in named}
 

@@ -22,21 +22,23 @@ READ_BYTES = 2**24
 class TokenWriter:
     """Appends ids to a file, which may hold some already."""
 
-    def __init__(self, file: BinaryIO, dtype: np.dtype) -> None:
-        """`file`: open for reading and writing."""
+    def __init__(self, file: BinaryIO, dtype: np.dtype, hashed: bool = True) -> None:
+        """`file`: open for reading and writing; `hashed`: whether its sha256 will be asked for."""
         self.file = file
         self._dtype = dtype
-        self._sha256 = hashlib.sha256()
-        file.seek(0)
-        while block := file.read(READ_BYTES):
-            self._sha256.update(block)
+        self._sha256 = hashlib.sha256() if hashed else None
+        if self._sha256 is not None:
+            file.seek(0)
+            while block := file.read(READ_BYTES):
+                self._sha256.update(block)
         self._sent = self._written = file.tell()
 
     def write(self, ids: npt.NDArray[np.integer]) -> None:
         """`ids`: such as the dtype can hold."""
         for chunk in id_chunks(ids, self._dtype):
             self.file.write(chunk)
-            self._sha256.update(chunk)
+            if self._sha256 is not None:
+                self._sha256.update(chunk)
             self._written += chunk.nbytes
         if self._written - self._sent >= SENT_BYTES:
             self.file.flush()
@@ -46,5 +48,6 @@ class TokenWriter:
 
     @property
     def sha256(self) -> str:
-        """Of all that the file holds."""
+        """Of all that the file holds, if it is hashed."""
+        assert self._sha256 is not None
         return self._sha256.hexdigest()
